@@ -26,19 +26,16 @@ def hulls_of(target, score, group):
     return [RocHull.of(target[group == g], score[group == g]) for g in range(group.max() + 1)]
 
 
-def solved(hulls, rates, relaxations):
-    """Return the counts (E, G, 4) that thresholds of one sample promise."""
-    (weights,) = least_error([hulls], rates, relaxations)
-    return expected_counts(weights, [hull.counts for hull in hulls])
-
-
-def errors(counts):
-    return registry.error_rate(registry.total(counts))[..., 0]
+def counted(target, score, thresholds):
+    """Return the counts (T, 4) of a group at thresholds."""
+    none = np.zeros(len(target), int)
+    decisions = (score > threshold for threshold in thresholds)
+    return [registry.binary_confusion(target, each, none, n_groups=1)[0] for each in decisions]
 
 
 def test_the_hull_is_that_of_the_roc_curve():
     target, score, _ = simulated(groups=1)
-    (hull,) = hulls_of(target, score, np.zeros(len(target), int))
+    hull = RocHull.of(target, score)
     result = hull.counts[:, [1, 3]] / [(target == 0).sum(), target.sum()]
     curve = np.stack(roc_curve(target, score, drop_intermediate=False)[:2], axis=1)
     # With the corner of the worst classifier, the rest of the hull is the curve's upper one.
@@ -46,9 +43,7 @@ def test_the_hull_is_that_of_the_roc_curve():
     vertices = points[ConvexHull(points).vertices]
     expected = vertices[(vertices != [1, 0]).any(axis=1)]
     np.testing.assert_allclose(np.unique(result, axis=0), np.unique(expected, axis=0))
-    for threshold, counts in zip(hull.thresholds, hull.counts, strict=True):
-        direct = registry.binary_confusion(target, score > threshold, 0 * target, n_groups=1)[0]
-        np.testing.assert_array_equal(counts, direct)
+    np.testing.assert_array_equal(hull.counts, counted(target, score, hull.thresholds))
 
 
 @pytest.mark.parametrize("target", [[0, 0, 0], [1, 1], [1]])
@@ -59,39 +54,34 @@ def test_a_group_of_one_label_keeps_the_constant_decisions(target):
 
 
 def test_other_rows_are_counted_at_the_same_thresholds():
-    target, score, group = simulated()
-    others = simulated(n=200, decimals=1)  # some at a threshold
-    for g, hull in enumerate(hulls_of(target, score, group)):
+    rows, others = simulated(), simulated(n=200, decimals=1)  # some at a threshold
+    for g, hull in enumerate(hulls_of(*rows)):
         y, s = (column[others[2] == g] for column in others[:2])
-        direct = [
-            registry.binary_confusion(y, s > t, 0 * y, n_groups=1)[0] for t in hull.thresholds
-        ]
-        np.testing.assert_array_equal(hull.counts_of(y, s), direct)
-        own = target[group == g], score[group == g]
+        np.testing.assert_array_equal(hull.counts_of(y, s), counted(y, s, hull.thresholds))
+        own = (column[rows[2] == g] for column in rows[:2])
         np.testing.assert_array_equal(hull.counts_of(*own), hull.counts)
 
 
 def test_of_equal_errors_the_threshold_nearest_to_a_half_is_taken():
-    target, score = np.array([0.0, 1, 0, 1]), np.array([0.1, 0.3, 0.4, 0.9])
-    hulls = hulls_of(target, score, np.zeros(4, int))
-    (weights,) = least_error([hulls], (registry.selection_rate,), [1])
-    np.testing.assert_allclose(hulls[0].thresholds, [-np.inf, 0.2, 0.65, np.inf])
-    np.testing.assert_allclose(weights[0], [[0, 0, 1, 0]])
+    hull = RocHull.of(np.array([0.0, 1, 0, 1]), np.array([0.1, 0.3, 0.4, 0.9]))
+    ((weights,),) = least_error([[hull]], (registry.selection_rate,), [1])
+    np.testing.assert_allclose(hull.thresholds, [-np.inf, 0.2, 0.65, np.inf])
+    np.testing.assert_allclose(weights, [[0, 0, 1, 0]])
 
 
 def by_linprog(hulls, rates, relaxation):
     """Return cost and weights of the programme as it is written down, by another of scipy's."""
-    counts = np.concatenate([hull.counts for hull in hulls])
+    counts, thresholds = (
+        np.concatenate([getattr(hull, name) for hull in hulls]) for name in ("counts", "thresholds")
+    )
     own = np.repeat(np.eye(len(hulls)), [len(hull.thresholds) for hull in hulls], axis=1)
-    away = np.abs(np.concatenate([hull.thresholds for hull in hulls]) - 0.5).clip(max=0.5)
+    away = np.abs(thresholds - 0.5).clip(max=0.5)
     lowest = np.repeat(np.eye(len(rates)), len(hulls), axis=0)
     above = np.hstack([np.vstack([own * rate(counts) for rate in rates]), -lowest])
     result = linprog(
-        np.concatenate([counts[:, 1] + counts[:, 2] + away / 500, np.zeros(len(rates))]),
-        A_ub=np.vstack([above, -above]),
-        b_ub=np.repeat([relaxation, 0.0], len(above)),
-        A_eq=np.hstack([own, np.zeros((len(hulls), len(rates)))]),
-        b_eq=np.ones(len(hulls)),
+        np.append(counts[:, 1] + counts[:, 2] + away / 500, np.zeros(len(rates))),
+        *(np.vstack([above, -above]), np.repeat([relaxation, 0.0], len(above))),
+        *(np.hstack([own, np.zeros((len(hulls), len(rates)))]), np.ones(len(hulls))),
     )
     weights = result.x[: len(counts)]
     return result.fun, [weights[mine > 0] for mine in own]
@@ -131,12 +121,18 @@ def test_no_thresholds_of_random_groups_are_better_than_the_programmes(metric):
 
 def test_thresholds_that_are_as_good_are_told_apart_by_the_constraint_alone():
     """Under 0.2 and under 0.8 the same rows are wrong, and both are as far from a half."""
+
+    def solved(hulls, relaxations):
+        (weights,) = least_error([hulls], (registry.selection_rate,), relaxations)
+        counts = expected_counts(weights, [hull.counts for hull in hulls])
+        return counts, registry.error_rate(registry.total(counts))[..., 0]
+
     hull = RocHull.of(np.array([0.0, 1, 0, 1]), np.array([0.1, 0.3, 0.7, 0.9]))
     np.testing.assert_allclose(hull.thresholds, [-np.inf, 0.2, 0.8, np.inf])
-    assert errors(solved([hull], (registry.selection_rate,), [1]))[0] == pytest.approx(0.25)
+    assert solved([hull], [1])[1] == pytest.approx([0.25])
     # Both groups are perfect at a half, of rates 1/4 and 3/4: anything between costs 1.6 rows.
     few, many = np.array([0.0, 0, 0, 1]), np.array([0.0, 1, 1, 1])
     hulls = [RocHull.of(y, np.where(y, 0.9, 0.1)) for y in (few, many)]
-    counts = solved(hulls, (registry.selection_rate,), [0.1, 0.1])
+    counts, errors = solved(hulls, [0.1, 0.1])
     np.testing.assert_allclose(registry.selection_rate(counts), [[0.65, 0.75]] * 2)
-    np.testing.assert_allclose(errors(counts), 1.6 / 8)
+    np.testing.assert_allclose(errors, 1.6 / 8)

@@ -16,17 +16,15 @@ def test_groups_of_equal_size_in_the_order_of_uncertainty_by_hand():
     uncertainty = np.array([0.6, 0.1, 0.5, 0.2, 0.4, 0.3])
     residual = np.array([6.0, 1.0, 2.0, 3.0, 4.0, 8.0])
     diagram = metrics.spread_diagram(residual, uncertainty, 3)
-    np.testing.assert_array_equal(diagram.size, [2, 2, 2])
-    np.testing.assert_allclose(diagram.predicted, [0.15, 0.35, 0.55])
-    np.testing.assert_allclose(diagram.empirical, [1, 2, 2])
+    expected = [[2, 2, 2], [0.15, 0.35, 0.55], [1, 2, 2]]
+    np.testing.assert_allclose([diagram.size, diagram.predicted, diagram.empirical], expected)
     assert diagram.error() == pytest.approx((0.85 + 1.65 + 1.45) / 3)
     assert diagram.rank_correlation() == pytest.approx(np.sqrt(0.75))
 
 
 def test_more_groups_than_rows_give_one_row_each():
     diagram = metrics.spread_diagram([1.0, 2.0], [0.2, 0.1], 10)
-    np.testing.assert_array_equal(diagram.size, [1, 1])
-    np.testing.assert_array_equal(diagram.empirical, [0, 0])
+    np.testing.assert_array_equal([diagram.size, diagram.empirical], [[1, 1], [0, 0]])
 
 
 @pytest.mark.parametrize("n", [155, 23, 57])
@@ -72,14 +70,9 @@ def test_exactly_the_share_asked_for_is_kept(rate, seed):
 
 def frame(n=400, seed=0):
     draw = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "number": draw.normal(size=n),
-            "tied": draw.integers(0, 5, n),
-            "flag": draw.random(n) < 0.3,
-            "label": pd.Categorical(draw.choice(list("abc"), n), categories=list("abcd")),
-        }
-    )
+    numbers = {"number": draw.normal(size=n), "tied": draw.integers(0, 5, n)}
+    label = pd.Categorical(draw.choice(list("abc"), n), categories=list("abcd"))
+    return pd.DataFrame({**numbers, "flag": draw.random(n) < 0.3, "label": label})
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -87,10 +80,10 @@ def test_numeric_features_move_by_scipys_distance_in_standard_deviations(rate):
     features = frame()
     weights = metrics.keep_weights(np.round(features["number"] + 0.5 * features["tied"], 1), rate)
     result = metrics.feature_shift(features, weights)
-    for i, name in enumerate(["number", "tied"]):
+    for moved, name in zip(result, ["number", "tied"], strict=False):
         values = features[name].to_numpy(float)
         expected = wasserstein_distance(values, values, v_weights=weights) / values.std()
-        assert result[i] == pytest.approx(expected, rel=1e-10)
+        assert moved == pytest.approx(expected, rel=1e-10)
 
 
 def test_categories_move_by_scipys_distance_of_their_indicators():
@@ -105,15 +98,14 @@ def test_categories_move_by_scipys_distance_of_their_indicators():
 
 
 def test_missing_values_are_left_out_of_numbers_and_are_a_category():
-    features = pd.DataFrame(
-        {
-            "x": [0.0, 1, np.nan, np.nan],
-            "c": pd.Categorical(["a", "a", None, None]),
-            "f": pd.array([True, True, None, None], "boolean"),
-            "constant": [7, 7, 7, 7],
-        }
-    )
-    result = metrics.feature_shift(features, [[1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]])
+    columns = {
+        "x": [0.0, 1, np.nan, np.nan],
+        "c": pd.Categorical(["a", "a", None, None]),
+        "f": pd.array([True, True, None, None], "boolean"),
+        "constant": [7, 7, 7, 7],
+    }
+    weights = [[1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]]
+    result = metrics.feature_shift(pd.DataFrame(columns), weights)
     expected = [[1, 0, 0, 0], [0, 0.5, 0.5, 0], [np.nan, 0.5, 0.5, 0]]
     np.testing.assert_allclose(result, expected)
 
@@ -178,19 +170,15 @@ def test_the_probability_of_a_ratio_outside_the_band_is_calibrated():
         assert share == pytest.approx(chance[chosen].mean(), abs=0.05)
 
 
-def test_a_mean_of_zero_has_a_ratio_of_zero_outside_every_band():
-    result = metrics.GroupMeans.of(np.array([[1.0], [2], [0], [0]]), np.array([0, 0, 1, 1]), 2)
-    assert result.ratio(LEVEL)[0][1, 0] == 0
-    assert result.ratio_outside(0.2)[1, 0] == 1
-    assert result.interval(LEVEL)[1][1, 0] == 0
-
-
-def test_one_row_has_no_interval_and_no_row_no_mean():
-    result = metrics.GroupMeans.of(np.array([[1.0], [3], [7]]), np.array([0, 0, 1]), 3)
-    assert result.size.tolist() == [2, 1, 0]
-    np.testing.assert_array_equal(result.mean[:, 0], [2, 7, np.nan])
+def test_a_mean_of_zero_has_a_ratio_of_zero_and_one_row_no_interval_and_no_row_no_mean():
+    values, codes = np.array([[1.0], [3], [0], [0], [7]]), np.array([0, 0, 1, 1, 2])
+    result = metrics.GroupMeans.of(values, codes, 4)
+    assert result.size.tolist() == [2, 2, 1, 0]
+    np.testing.assert_array_equal(result.mean[:, 0], [2, 0, 7, np.nan])
     lower, upper = result.interval(LEVEL)
-    np.testing.assert_array_equal(np.isnan(lower[:, 0]), [False, True, True])
+    np.testing.assert_array_equal(np.isnan(lower[:, 0]), [False, False, True, True])
+    found = result.ratio(LEVEL)[0][1, 0], result.ratio_outside(0.2)[1, 0], upper[1, 0]
+    assert found == (0, 1, 0)
 
 
 # Individual fairness against loops over rows, with ties on one point and too few rows.
@@ -199,13 +187,12 @@ def test_one_row_has_no_interval_and_no_row_no_mean():
 def naive(features, values, k):
     """Return individual fairness, equal distances counting with their mean value."""
     fairness = np.full((len(values), k), np.nan)
-    for i in range(len(values)):
-        distance = np.linalg.norm(features - features[i], axis=1)
-        others = [j for j in np.argsort(distance, kind="stable") if j != i]
-        level = {d: [values[j] for j in others if distance[j] == d] for d in distance[others]}
-        near = [np.mean(level[distance[j]]) for j in others]
-        for rank in range(1, min(k, len(others)) + 1):
-            fairness[i, rank - 1] = 1 - abs(values[i] - np.mean(near[:rank]))
+    for i, own in enumerate(features):
+        distance = np.delete(np.linalg.norm(features - own, axis=1), i)
+        others = np.delete(values, i)
+        near = [others[distance == d].mean() for d in np.sort(distance)[:k]]
+        means = np.cumsum(near) / np.arange(1, len(near) + 1)
+        fairness[i, : len(near)] = 1 - abs(values[i] - means)
     return fairness
 
 

@@ -16,11 +16,7 @@ from fairbench.core.text import digest
 from fairbench.data.download import entries
 from fairbench.experiments import build
 from fairbench.experiments.build import _family_of
-from fairbench.experiments.configuration import (
-    Presets,
-    experiments_in,
-    identity_of,
-)
+from fairbench.experiments.configuration import Presets, experiments_in, identity_of
 from fairbench.results.catalogue import flat
 from tests.harness import configuration, quick
 from tests.papers import stand_ins

@@ -6,13 +6,7 @@ import pytest
 
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
-from fairbench.data.splits import (
-    KFold,
-    Predefined,
-    RepeatedHoldout,
-    SampledHoldout,
-    half_splits,
-)
+from fairbench.data.splits import KFold, Predefined, RepeatedHoldout, SampledHoldout, half_splits
 
 N = 103
 
@@ -196,11 +190,7 @@ HALF = {"train": 0.7, "validation": 0.5}
         (RepeatedHoldout, {"train": 1}, "split.train is 1; it must be between 0 and 1"),
         (RepeatedHoldout, {"repeats": 0}, "split.repeats is 0; it must be at least 1"),
         (Predefined, {"validation": 1}, "split.validation is 1; it must be at least 0 and under 1"),
-        (
-            RepeatedHoldout,
-            HALF,
-            "split.validation=0.5 of split.train=0.7 keeps 35% .* most 0.42",
-        ),
+        (RepeatedHoldout, HALF, "split.validation=0.5 of split.train=0.7 keeps 35% .* most 0.42"),
         (KFold, {"n_folds": 1}, "split.n_folds is 1; it must be at least 2"),
         (KFold, {"repeats": -1}, "split.repeats is -1; it must be at least 1"),
         (SampledHoldout, {"rows": 1}, "split.rows is 1; it must be at least 2"),

@@ -173,10 +173,7 @@ def test_ratios_to_a_named_group_share_the_risk_of_a_pass():
 def test_a_group_of_few_rows_leaves_what_is_sure_as_it_is():
     """It is the reason of what is open, and undoes neither a pass nor a failure."""
     few = [2, 2, 2, 3]
-    sure = {
-        FAILS: ([0.5, 0.1], "false_positive_rate>0.2"),
-        PASSES: ([0.5, 0.5], "accuracy<0.1"),
-    }
+    sure = {FAILS: ([0.5, 0.1], "false_positive_rate>0.2"), PASSES: ([0.5, 0.5], "accuracy<0.1")}
     for verdict, (rates, condition) in sure.items():
         table = expected(3000, [0.5, 0.5], rates, rates)
         assert gate_of([condition], sex=table).outcome == verdict

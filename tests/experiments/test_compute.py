@@ -21,14 +21,7 @@ from fairbench.core.errors import UserError
 from fairbench.data.dataset import Source
 from fairbench.data.features import Encoder, Encoding
 from fairbench.experiments import pipeline
-from fairbench.experiments.compute import (
-    TEST,
-    VALIDATION,
-    _encoded,
-    _flatten,
-    compute,
-    raw_outputs,
-)
+from fairbench.experiments.compute import TEST, VALIDATION, _encoded, _flatten, compute, raw_outputs
 from fairbench.experiments.contracts import Capabilities, cells_of
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import ensure, read

@@ -297,10 +297,7 @@ def test_a_method_without_uncertainty_has_no_consistency(tmp_path):
 # A changed bit is a difference, relative to the output; a stored configuration is only data.
 
 
-STORED = {
-    "row": np.arange(3, dtype=np.int32),
-    "score": np.array([0.5, np.nan, -2.0], np.float32),
-}
+STORED = {"row": np.arange(3, dtype=np.int32), "score": np.array([0.5, np.nan, -2.0], np.float32)}
 
 
 SCORE = STORED["score"]

@@ -6,12 +6,7 @@ import pytest
 
 from fairbench.inference.comparing import Comparison, event_names, highest_density_region
 from fairbench.reporting.charts import chart
-from fairbench.reporting.comparisons import (
-    MATRIX,
-    _lead_panel,
-    pair_document,
-    ranking_document,
-)
+from fairbench.reporting.comparisons import MATRIX, _lead_panel, pair_document, ranking_document
 from tests import harness
 
 ABOUT = {"data": "all", "groups": "sex", "objectives": ("accuracy",)}
@@ -186,11 +181,7 @@ def test_lines_are_at_the_rope_and_the_outline_is_that_of_the_region(normal):
 
 @pytest.mark.parametrize(
     ("rope", "level", "constant", "lines"),
-    [
-        ((0.0, 0.0), 0.3, [0], 4),
-        ((0.01, np.inf), 0.99, [0, 1], 2),
-        ((np.inf, np.inf), 0.3, [], 0),
-    ],
+    [((0.0, 0.0), 0.3, [0], 4), ((0.01, np.inf), 0.99, [0, 1], 2), ((np.inf, np.inf), 0.3, [], 0)],
 )
 def test_any_level_and_rope_can_be_drawn_and_what_does_not_vary_as_a_line(
     normal, rope, level, constant, lines

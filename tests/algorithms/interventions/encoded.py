@@ -39,11 +39,7 @@ def rows(encoding=Encoding.STANDARD, n=1500, **options):
     train, test = (data.take(part) for part in np.split(np.arange(n), [2 * n // 3]))
     encoder = Encoder(encoding).fit(train.features)
     return tuple(
-        Rows(
-            encoder.transform(part.features),
-            part.target.to_numpy(float),
-            part.groups(attribute),
-        )
+        Rows(encoder.transform(part.features), part.target.to_numpy(float), part.groups(attribute))
         for part in (train, test)
     )
 

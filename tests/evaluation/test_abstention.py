@@ -1,4 +1,4 @@
-"""Rows for abstention: by hand on eight rows, and what the chosen rate may depend on."""
+"""Rows for abstention, by hand on eight rows, and for thresholds per group."""
 
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ import pytest
 from fairbench import Evaluator
 from fairbench.data.dataset import Task
 from fairbench.evaluation import abstention
+from fairbench.evaluation.abstention import CONSTRAINTS, evaluate_group_thresholds
 from fairbench.metrics.uncertainty import feature_shift
 from tests.evaluation.labelled import added, by_place, labelled, table_of
 
@@ -98,37 +99,25 @@ def simulated(seed, n=300):
     )
 
 
-def best_by_hand(rows):
-    """Return the best of the candidates by subsets of the rows, of which no two tie."""
-    order, best = np.argsort(rows.column("uncertainty")), (np.inf, None)
-    target, prediction = rows.target == 1, rows.column("prediction") == 1
-    first = (rows.groups["g"] == "a").to_numpy()
-
-    def objectives(kept):
-        y, p, a = target[kept], prediction[kept], first[kept]
-        gaps = [abs(p[a & c].mean() - p[~a & c].mean()) for c in (y | ~y, y, ~y)]
-        return np.array([(y != p).mean(), gaps[0], max(gaps[1:])])
-
-    everyone = objectives(order)
-    for rate in (i / 100 for i in range(26)):
-        total = (objectives(order[: len(order) - round(rate * len(order))]) / everyone).sum()
-        best = min(best, (total, rate), key=lambda pair: pair[0])
-    return best[1]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_rate_is_chosen_on_the_rows_named(seed):
-    test, validation = simulated(seed), simulated(seed + 50, n=200)
+def test_the_rate_is_chosen_on_the_rows_named():
+    test, validation, place = simulated(0), simulated(50, n=200), ("abstention_chosen_rate", "", "")
+    best_of_test, best_of_validation = (
+        (
+            rows_of(test, rows, candidates=[i / 100 for i in range(26)])[place].value,
+            len(rows.target),
+        )
+        for rows in (test, validation)
+    )
     for choose_on, others, expected in (
-        ("validation", validation, (best_by_hand(validation), 200)),
-        ("test", validation, (best_by_hand(test), 300)),
-        ("test", None, (best_by_hand(test), 300)),
+        ("validation", validation, best_of_validation),
+        ("test", validation, best_of_test),
+        ("test", None, best_of_test),
         ("validation", None, None),
     ):
         evaluator = Evaluator(draws=100, choose_on=choose_on)
         result = by_place(table_of(test, evaluator, validation=others))
         assert ("abstention_error_rate", "", "rate=0.5") in result
-        chosen = result.get(("abstention_chosen_rate", "", ""))
+        chosen = result.get(place)
         assert (chosen and (chosen.value, chosen.n)) == expected
 
 
@@ -193,3 +182,44 @@ def test_without_features_uncertainty_or_rates_there_are_no_rows():
     without = replace(certain, features=None)
     for rows, rates in ((without, [0.5]), (unordered, [0.5]), (certain, [])):
         assert not shifts_of(rows, rates)
+
+
+# Thresholds per group: what they are chosen on and judged by, and when there are none.
+
+PERFECT = labelled([0, 1, 0, 1], "aabb", prediction=[0, 1, 0, 1], score=[0.1, 0.9, 0.6, 0.8])
+
+
+def thresholds_of(data, validation, relaxations=(0.0, 1.0), attribute="g"):
+    return added(evaluate_group_thresholds, data, validation, relaxations, attribute)
+
+
+def test_thresholds_of_the_validation_rows_are_judged_on_the_test_rows():
+    """Group a is parted at 0.5, b at 0.7: on the test rows that is wrong once in a."""
+    test = labelled([0, 1, 0, 1], "aabb", prediction=[0] * 4, score=[0.6, 0.9, 0.6, 0.75])
+    rows, gaps = thresholds_of(test, PERFECT), {"statistical_parity": 0.5, "equal_opportunity": 0}
+    for constraint in CONSTRAINTS:
+        expected = {"error_rate": 0.25, "gap": gaps.get(constraint, 1), "validation_error_rate": 0}
+        for name, value in expected.items():
+            place = f"postprocessed_{name}", "", f"constraint={constraint} relaxation=1"
+            assert rows[place].value == pytest.approx(value)
+
+
+def test_a_group_without_positives_leaves_only_selection_to_be_equalised():
+    missing = labelled([0, 1, 0, 0], "aabb", prediction=[0] * 4, score=[0.1, 0.9, 0.6, 0.8])
+    of_validation, of_test = thresholds_of(PERFECT, missing), thresholds_of(missing, PERFECT)
+    for constraint in CONSTRAINTS:
+        place = "postprocessed_error_rate", "", f"constraint={constraint} relaxation=0"
+        reason = "undefined: no positives in group 'b'"
+        if constraint in ("statistical_parity", "false_positive_rate_gap"):
+            assert of_validation[place].status == of_test[place].status == "ok"
+        else:
+            assert of_test[place].status == reason
+            assert of_validation[place].status == f"{reason} of the validation rows"
+
+
+def test_without_scores_validation_rows_or_relaxations_there_are_no_rows():
+    labels = labelled([0, 1, 0, 1], "aabb", prediction=[0, 1, 0, 1])
+    assert not thresholds_of(labels, labels)
+    assert not thresholds_of(PERFECT, None)
+    assert not thresholds_of(PERFECT, PERFECT, relaxations=())
+    assert not thresholds_of(PERFECT, PERFECT, attribute="other")

@@ -138,10 +138,7 @@ def test_columns_of_scores_go_by_their_names_and_labels_by_their_order():
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        (
-            {"score": np.ones((4, 2)) / 2},
-            r"score has shape \(4, 2\): of 3 classes .* a column each",
-        ),
+        ({"score": np.ones((4, 2)) / 2}, r"score has shape \(4, 2\): of 3 classes .* column each"),
         ({"score": np.ones(4) / 3}, r"score has shape \(4,\): of 3 classes"),
         ({"score": np.ones((4, 3)) / 2}, "not 1 in sum"),
         ({"classes": ["x", "y"]}, "target is 'z' in row 2, none of the classes x, y"),

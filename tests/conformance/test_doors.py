@@ -9,10 +9,10 @@ import time
 from collections import deque
 from functools import cache
 from importlib import import_module
-from re import _constants as codes
-from re import _parser as parser
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from tests.harness import EXTENSIONS, ROOT
 
@@ -116,7 +116,6 @@ WORST = {
     ],
     "fairbench.reporting.document.writing": ["<script>", "<script></script", "html,html"],
 }  # fmt: skip
-REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 LENGTH, SHORT, SECONDS = 100_000, 2_000, 2.0  # letters, letters of a first trial, seconds of CPU
 
 
@@ -173,72 +172,25 @@ def _uses(call, tree):
 
 
 def attacks(pattern):
-    """Yield what a text may begin with, and what it then repeats."""
-    draw = random.Random(1)
-    text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin1")
-    tree = list(parser.parse(text, pattern.flags & ~re.DEBUG))
-    yield from {("", _text(tree, draw)) for _ in range(3)}
-    yield from _repeated(tree, "", draw)
+    """Return what a text may begin with, and what it then repeats: parts of texts that match."""
+    draw, made, source = random.Random(1), {}, pattern.pattern
+    source = source if isinstance(source, str) else source.decode("latin1")
+    short = re.compile(re.sub(r"\{\d{4,}\}", "{9}", source), pattern.flags)
+    alone = not re.search(r"\(\?[<=!]", source)  # nothing has to stand beside it
+    every_sign = st.characters(exclude_categories=())
 
+    @settings(max_examples=12, derandomize=True, database=None, deadline=None,
+              phases=[Phase.generate], suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(st.from_regex(short, fullmatch=alone, alphabet=every_sign))
+    def take(found):
+        text = found[:60]
+        made["", text] = None
+        for _ in range(12 * bool(text)):
+            first, last = sorted(draw.sample(range(len(text) + 1), 2))
+            made.update(dict.fromkeys([(text[:first], text[first:last]), ("", text[first:last])]))
 
-def _repeated(items, before, draw):
-    for place, (code, value) in enumerate(items):
-        start = before + _text(items[:place], draw)
-        if code in REPEATS and value[1] > 9:
-            for pieces in (1, 1, 1, 2, 2, 3):
-                body = "".join(_text(value[2], draw) for _ in range(pieces))
-                yield from ((start, body), ("", start + body), ("", start), ("", body))
-        for inner in _inner(code, value):
-            yield from _repeated(list(inner), start, draw)
-
-
-def _inner(code, value):
-    """Return the parts of a part of a pattern."""
-    if code is codes.BRANCH:
-        return value[1]
-    if code is codes.ATOMIC_GROUP:
-        return [value]
-    if code in (codes.ASSERT, codes.ASSERT_NOT):
-        return [value[1]]
-    return [value[-1]] if code is codes.SUBPATTERN or code in REPEATS else []
-
-
-def _text(items, draw):
-    """Return a short text that parts of a pattern may match."""
-    return "".join(_piece(code, value, draw) for code, value in items)
-
-
-def _piece(code, value, draw):
-    if code is codes.LITERAL:
-        return chr(value)
-    if code is codes.IN:
-        return _sign(value, draw)
-    if code is codes.NOT_LITERAL:
-        return "b" if value == ord("a") else "a"
-    if code is codes.ANY:
-        return draw.choice("a 7")
-    if code in REPEATS:
-        least, most, inner = value
-        return "".join(_text(inner, draw) for _ in range(draw.randint(least, min(most, least + 2))))
-    if code in (codes.AT, codes.ASSERT, codes.ASSERT_NOT):
-        return ""
-    return _text(draw.choice(_inner(code, value)), draw)
-
-
-def _sign(choices, draw):
-    """Return a sign of a class."""
-    words = {codes.CATEGORY_DIGIT: "7", codes.CATEGORY_SPACE: " \n", codes.CATEGORY_WORD: "a7_"}
-    signs = []
-    for code, value in choices:
-        if code is codes.LITERAL:
-            signs.append(chr(value))
-        elif code is codes.RANGE:
-            signs += [chr(value[0]), chr(value[1])]
-        elif code is codes.CATEGORY:
-            signs += words.get(value, "a -")
-    if choices[0][0] is codes.NEGATE:
-        signs = [sign for sign in "a 7<(-" if sign not in signs] or ["~"]
-    return draw.choice(signs)
+    take()
+    return made
 
 
 def seconds(use, pattern, start, body, end, length):

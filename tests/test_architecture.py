@@ -5,16 +5,13 @@ Every test looks at every file and lists all offenders.
 
 import ast
 import re
-import sys
 from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 import yaml
-from omegaconf import DictConfig
 
-from fairbench.cli.verbs import run
 from tests.harness import CONF, EXTENSIONS, ROOT, TINY, listed, options, python
 
 PACKAGES = ("fairbench", "datasets", "algorithms")
@@ -228,70 +225,8 @@ def test_what_is_not_needed_is_not_loaded(code, tmp_path):
 
 
 @pytest.mark.thorough
-def test_one_module_decides_what_is_small():
-    """All kinds of audits, and gates, ask it; a mend there is one everywhere."""
-    deciding = re.compile(r"(return|[^=!]=|else) SMALL\b|\bSMALL if ")
-    found = [path.name for path in LIBRARY if deciding.search(path.read_text())]
-    assert found == ["findings.py"]
-
-
-def classes(paths):
-    """Return the classes at the top of some files."""
-    return [node for path in paths for node in tree(path).body if isinstance(node, ast.ClassDef)]
-
-
-def test_a_value_with_both_ends_of_its_interval_is_limits():
-    ends = re.compile(r"(?m)^    (lower|upper):")
-    named = {node.name for node in classes(LIBRARY) if ends.search(ast.unparse(node))}
-    assert named == {"Limits", "Finding", "GapInterval"}
-
-
-@pytest.mark.thorough
 def test_a_public_class_of_the_library_has_a_name_of_its_own():
     added = [path for path in SOURCES if path.is_relative_to(ROOT / "extensions")]
-    names = Counter(node.name for node in classes([*LIBRARY, *added]))
+    nodes = [node for path in (*LIBRARY, *added) for node in tree(path).body]
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     assert not [name for name, count in names.items() if count > 1 and name[0] != "_"]
-
-
-# The way of a run: the files that a reader follows from the command to a stored metric.
-
-
-# What a configuration becomes on its way; what of it has been evaluated are arrays.
-CARRIED = {"Components", "PlannedRun", "Study", "Cell"}
-
-
-def carries(value):
-    """Return whether a value is a configuration of a run, or what one became."""
-    if isinstance(value, DictConfig | dict):
-        return {"dataset", "learner", "seed"} <= set(value)
-    if isinstance(value, list | tuple):
-        return any(map(carries, value[:2]))
-    return type(value).__name__ in CARRIED
-
-
-@pytest.mark.thorough
-def test_the_way_of_a_run_is_the_one_on_the_map(tmp_path, monkeypatch, capsys):
-    """At most fourteen files; `core` knows no run, and what is evaluated are arrays."""
-    monkeypatch.setattr(run, "set_up_process", lambda: None)
-    visited = set()
-
-    def visit(frame, event, _):
-        """Note the file of a function that is handed a run's configuration."""
-        code = frame.f_code
-        path = code.co_filename.removeprefix(f"{ROOT}/")
-        if event == "call" and re.match("fairbench/(?!core/|evaluation/)", path):
-            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            given = (frame.f_locals[name] for name in names if name not in ("self", "cls"))
-            if code.co_name[0] != "<" and any(map(carries, given)):
-                visited.add(path)
-
-    sys.setprofile(visit)
-    try:
-        assert run.run_words([*TINY, "method=baseline", f"results={tmp_path}"]) == 0
-    finally:
-        sys.setprofile(None)
-    way = MAP.partition("## What happens during a run")[2].partition("## ")[0]
-    listed = re.findall(r"^ {3}(fairbench/\S+\.py) ", way, re.M)
-    assert {"fairbench/experiments/build.py"} <= visited <= set(listed)
-    assert len(listed) == len(set(listed)) <= 14
-    assert "nothing to fit" not in capsys.readouterr().out

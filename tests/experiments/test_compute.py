@@ -130,7 +130,8 @@ def test_one_class_among_the_training_rows_gives_no_outputs_and_the_reason(label
 
 def test_stored_columns_become_the_raw_outputs_again():
     draw = np.random.default_rng(0)
-    outputs = {"mean": draw.random((5, 12)), "sd": draw.random(5), "radius": draw.random((5, 1))}
+    shapes = {"mean": (5, 12), "sd": (5,), "radius": (5, 1), "score": (5, 4, 3)}
+    outputs = {name: draw.random(shape) for name, shape in shapes.items()}
     columns = {"part": np.ones(5, np.int8), "row": np.arange(5), **_flatten(outputs)}
     again = raw_outputs(columns)
     assert set(again) == set(outputs)

@@ -18,7 +18,6 @@ from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.learners.xgboost_tuned import TunedXGBoost
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.core.errors import UserError
-from fairbench.experiments.compute import _flatten, raw_outputs
 from fairbench.experiments.execute import carry_out
 from tests.harness import TINY, configuration
 
@@ -256,11 +255,3 @@ def test_xgboost_minimises_the_softmax_loss_as_its_own_objective_does():
     theirs = xgboost.train(parameters, matrix, num_boost_round=8).predict(matrix)
     np.testing.assert_allclose(ours.predict_proba(X), theirs, atol=1e-5)
     assert (ours.predict(X) == theirs.argmax(axis=1)).all()
-
-
-def test_outputs_of_members_and_classes_come_back_in_their_shape():
-    score = np.random.default_rng(0).random((5, 4, 3)).astype(np.float32).astype(float)
-    raw = {"score": score, "prediction": score[:, 0, 0], "extra": score[:, 0]}
-    back = raw_outputs({"part": np.zeros(5), **_flatten(raw)})
-    for name, values in raw.items():
-        np.testing.assert_array_equal(back[name], values)

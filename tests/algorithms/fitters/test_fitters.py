@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import linprog
-from scipy.special import ndtr
 
 from fairbench.components.algorithms.fitters.bag import Bag, DeepEnsemble, bootstrap_weights
 from fairbench.components.algorithms.fitters.conditional_quantiles import covering_threshold
@@ -223,42 +222,6 @@ def test_too_few_rows_and_unseen_groups_have_infinite_radii(make_mean):
     assert np.isinf(outputs["radius"][0, 1])
 
 
-class ZeroModel(MeanModel):
-    def outputs(self, X, *, sensitive_features, random_state):
-        return {"mean": np.zeros(len(X))}
-
-
-SIZES, NOISE = np.array([2000, 600, 300, 200, 8]), np.array([1.0, 2.0, 0.5, 3.0, 1.0])
-
-
-def coverages(repeats):
-    """Return how often |y| <= radius in each group, by repeat: each group's radii, everyone's."""
-    draw, result = np.random.default_rng(3), []
-    names = ["group_radius", "radius"]
-    code = np.repeat(np.arange(len(SIZES)), SIZES)
-    groups = pd.Series(pd.Categorical.from_codes(code, list("abcde")), name="group")
-    for _ in range(repeats):
-        y = draw.normal(0, NOISE[code])
-        train = TrainingSet(np.zeros((len(y), 1)), y, groups, Task.REGRESSION)
-        fitted = Conformal((0.9,), 0.25, scaled=False).fit(ZeroModel, train, draw)
-        rows = np.cumsum(SIZES) - 1
-        outputs = fitted.outputs(train.X[rows], groups.iloc[rows], draw)
-        result.append([1 - 2 * ndtr(-outputs[name][:, 0] / NOISE) for name in names])
-    return np.moveaxis(result, 1, 0)
-
-
-@pytest.mark.thorough
-def test_equalized_coverage_holds_in_every_group_of_two_hundred_rows():
-    """Of 150 populations; the Monte Carlo error of a mean is under half a point."""
-    result, marginal = coverages(150)
-    assert result.std(axis=0)[:4].max() / np.sqrt(150) < 0.005
-    assert np.abs(result.mean(axis=0)[:4] - 0.9).max() < 0.02
-    # A group of eight rows, of which about two calibrate, is covered by infinite intervals.
-    assert result.mean(axis=0)[4] == 1
-    assert marginal.mean(axis=0)[1] < 0.8
-    assert marginal.mean(axis=0)[2] > 0.97
-
-
 def test_both_classes_stay_among_the_fitted_rows(make_mean):
     train = drawn(30, task=Task.BINARY)
     rare = TrainingSet(train.X, (np.arange(30) < 2).astype(float), train.sensitive, Task.BINARY)
@@ -359,23 +322,3 @@ def test_combinations_are_groups_where_they_have_rows_enough():
 def test_a_label_of_one_attribute_is_one_group_whatever_it_is_called():
     sensitive = labels({"f x a": 3, "m x b": 3}).rename("household")
     assert OverlappingGroups.of(sensitive, smallest=1).names() == ["f x a", "m x b"]
-
-
-@pytest.mark.slow
-def test_every_overlapping_group_is_covered_on_average():
-    """400 calibration sets of 200 rows in six cells, whose scores differ in size."""
-    draw = np.random.default_rng(0)
-    share = np.array([0.3, 0.2, 0.1, 0.2, 0.15, 0.05])
-    scale, level = np.array([1.0, 2.0, 4.0, 3.0, 1.0, 2.0]), 0.9
-    covered = np.zeros((400, len(CELLS)))
-    for row in covered:
-        cell = draw.choice(len(CELLS), 200, p=share)
-        score = draw.exponential(scale[cell])
-        scores = [np.sort(score[cell == c]) for c in range(len(CELLS))]
-        cuts = [covering_threshold(scores, MEMBERS, own, level) for own in MEMBERS]
-        row[:] = 1 - np.exp(-np.array(cuts) / scale)
-    weight = MEMBERS * share[:, None]
-    of_group = covered @ weight / weight.sum(axis=0)
-    error = of_group.std(axis=0) / np.sqrt(len(covered))
-    assert (of_group.mean(axis=0) > level - 4 * error).all()
-    assert (of_group.mean(axis=0) < level + 0.05).all()

@@ -213,18 +213,10 @@ def test_losses_too_large_for_the_bound_are_refused_in_one_line():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("bound", "active"), [(0.01, 1), (1e6, 0)])
 def test_a_run_reports_whether_its_bound_is_active(bound, active, tmp_path):
-    cfg = configuration(
-        "dataset=simulated_regression",
-        "intervention=exponentiated_gradient",
-        f"intervention.bound={bound}",
-        "method=ensemble",
-        "method.members=2",
-        "intervention.max_iter=5",
-        "learner.rounds=3",
-        *TINY,
-        results=tmp_path,
-    )
-    metrics = carry_out(cfg).prepared.folder.all_metrics()
+    words = "dataset=simulated_regression intervention=exponentiated_gradient method=ensemble"
+    small = "method.members=2", "intervention.max_iter=5", "learner.rounds=3", *TINY
+    asked = *words.split(), f"intervention.bound={bound}", *small
+    metrics = carry_out(configuration(*asked, results=tmp_path)).prepared.folder.all_metrics()
     (row,) = metrics[metrics["metric"] == "constraint_active"].itertuples()
     assert (row.value, row.n, row.status) == (active, 160, "ok")
 

@@ -35,27 +35,28 @@ def outside(folder):
 UNTOUCHED = {"poetry.lock": "mine", "index.html": "mine"}
 
 
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(path))
+
+
+STRANGE = {
+    "link": lambda path: path.symlink_to(path.parents[1] / "outside" / "index.html"),
+    "endless": lambda path: path.symlink_to("/dev/zero"),
+    "pipe": os.mkfifo,
+    "socket": make_socket,
+    "folder": os.mkdir,
+    "sparse": lambda path: [path.touch(), os.truncate(path, 200 << 30)],
+}
+
+
 def strange(folder, kind):
     """Make a file of a kind that is never read, and return its path."""
-    path = folder / "file"
-    if kind == "link":
-        path.symlink_to(folder.parent / "outside" / "index.html")
-    elif kind == "endless":
-        path.symlink_to("/dev/zero")
-    elif kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "socket":
-        with socket.socket(socket.AF_UNIX) as door:
-            door.bind(str(path))
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        path.touch()
-        os.truncate(path, 200 << 30)
-    return path
+    STRANGE[kind](folder / "file")
+    return folder / "file"
 
 
-@pytest.mark.parametrize("kind", ["link", "endless", "pipe", "socket", "folder", "sparse"])
+@pytest.mark.parametrize("kind", STRANGE)
 @pytest.mark.timeout(10)
 def test_only_a_regular_file_of_a_size_is_read(kind, folder):
     path = strange(folder, kind)

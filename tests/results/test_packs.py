@@ -282,18 +282,12 @@ def test_a_kill_leaves_no_run_that_is_not_whole(folder, packed, tmp_path):
         (["store", "unpack", "nowhere.zip", "out=new"], "nowhere.zip cannot be read: No such file"),
         (["store", "verify"], "nothing is named: fairbench store verify RUN"),
         (["store", "verify", "{mine}"], "mine is no run, which is named by its id"),
-        *(
-            (words, "mine.zip is a pack: fairbench store unpack")
-            for words in (
-                ["store", "verify", "{pack}"], ["rank", "{pack}"],
-                *([*verb, "results={pack}"] for verb in (
-                    ["store", "ls"], ["store", "gc"], ["store", "rm", "a"], ["report"], ["table"],
-                    ["store", "evaluate"], ["choose", "dataset=a"], ["audit", "3f2a"],
-                    ["sync"], ["leaderboard"],
-                )),
-                ["leaderboard", "results={mine}", "add=[{pack}]"],
-            )
-        ),
+        *((f"{verb} results={{pack}}".split(), "mine.zip is a pack: fairbench store unpack")
+          for verb in ("store ls", "store gc", "store rm a", "report", "table", "store evaluate",
+                       "choose dataset=a", "audit 3f2a", "sync", "leaderboard")),
+        (["leaderboard", "results={mine}", "add=[{pack}]"], "mine.zip is a pack"),
+        (["rank", "{pack}"], "mine.zip is a pack: fairbench store unpack"),
+        (["store", "verify", "{pack}"], "mine.zip is a pack: fairbench store unpack"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip

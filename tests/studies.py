@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.stored import configured, run_of
 from fairbench.components.algorithms.fitters.bag import Bag
@@ -38,6 +39,26 @@ def sealed_record(results, changed=None, *, cells=(), **entries):
     (path / "cells.txt").write_text("".join(f"{cell}\n" for cell in cells))
     seal_run(path, record)
     return Run(path)
+
+
+def survey(folder, sensitive="sex"):
+    """Write a table of people with weights and homes; return it, and the words of its runs."""
+    draw, path = np.random.default_rng(0), folder / "mine.csv"
+    people = {"x": draw.normal(size=300), sensitive: draw.choice(["f", "m"], 300)}
+    people["paid"] = (draw.random(300) < 0.3 + 0.3 * (people["x"] > 0)).astype(int)
+    people |= {"people": draw.lognormal(0, 1, 300), "home": draw.integers(0, 60, 300)}
+    frame = pd.DataFrame(people)
+    frame.to_csv(path, index=False)
+    words = {
+        "target": "paid",
+        "sensitive": f"[{sensitive}]",
+        "weight": "people",
+        "clusters": "home",
+    }
+    return frame, (
+        *("dataset=table", f"dataset.path={path}", *(f"dataset.{k}={v}" for k, v in words.items())),
+        *("split.repeats=1", "tracking=none", "figures=false"),
+    )
 
 
 @cache

@@ -13,10 +13,8 @@ from fairbench.core.errors import UserError
 from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.compute import compute
 from fairbench.experiments.contracts import Study, cells_of
-from tests.harness import ran, run_py
 
 TREES = "sklearn.ensemble.ExtraTreesClassifier"
-SMALL = ("dataset.n_samples=200", "split.repeats=1", "tracking=none", "figures=false")
 
 
 def cell(learner, task="binary", seed=0):
@@ -60,20 +58,6 @@ def test_a_row_counts_as_often_as_its_weight_where_weights_are_not_taken():
     )
     with pytest.raises(UserError, match="KNeighborsClassifier takes no weights"):
         learner.estimator(loss, 0).fit(x, y, weight / 2)
-
-
-@pytest.mark.thorough
-def test_a_run_and_the_command_that_makes_it_again(tmp_path):
-    words = (f"learner.estimator={TREES}", "learner.options={n_estimators: 5}")
-    done = ran("learner=sklearn", *words, "method=ensemble", *SMALL, cwd=tmp_path)
-    assert "simulated, sklearn, ensemble" in done.stdout
-    again = ran("learner=sklearn", words[0], "learner.options={n_estimators:5}", "method=ensemble",
-                *SMALL, cwd=tmp_path)  # fmt: skip
-    assert "nothing to fit" in again.stdout
-    wrong = run_py(
-        "learner=sklearn", words[0], "method=ensemble", "dataset=simulated_regression", cwd=tmp_path
-    )
-    assert wrong.returncode == 2 and "learner=sklearn needs a binary target" in wrong.stderr
 
 
 def test_a_value_that_an_option_cannot_have_is_refused_by_its_name():

@@ -63,14 +63,12 @@ class Place:
     ----------
     kept : the files and results that commands may need, as they were before any of them.
     fresh : whether Python is started anew for each command.
-    listed : what was last restored.
     """
 
     folder: Path
     tree: Path
     kept: Path
     fresh: bool = False
-    listed: dict[Path, int] = field(default_factory=dict)
 
     def run(self, words: Sequence[str], raw: str = "", **options: Any) -> Any:
         """Start a command line in the folder; see :func:`tests.warm.run`."""
@@ -82,9 +80,7 @@ class Place:
         )  # fmt: skip
 
     def restore(self) -> None:
-        """Have the folder's files and results be as they were; most commands change none."""
-        if self.listed and self.listed == self._listing():
-            return
+        """Have the folder's files and results be as they were."""
         made = [self.folder / name for name in MADE]
         results = set((self.folder / "results").glob("*")) - {
             self.folder / "results" / name for name in trees.RESULTS
@@ -95,12 +91,6 @@ class Place:
             else:
                 path.unlink(missing_ok=True)
         shutil.copytree(self.kept / "files", self.folder, dirs_exist_ok=True)
-        self.listed = self._listing()
-
-    def _listing(self) -> dict[Path, int]:
-        """Return when each file and folder that commands may change was last changed."""
-        paths = [*self.folder.glob("*"), *(self.folder / "results").rglob("*")]
-        return {path: path.lstat().st_mtime_ns for path in paths}
 
     def there(self, patterns: Sequence[str]) -> set[Path]:
         """Return the files and folders that some patterns find."""

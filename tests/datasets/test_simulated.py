@@ -212,13 +212,6 @@ def test_truth_is_calibrated(which):
         assert accuracy == pytest.approx(bayes, abs=0.012)
 
 
-def test_moments_of_sd2():
-    data = kuzucu.load(None, which="sd2", n_samples=40_000)
-    cell = (data.sensitive["group"] == "1") & (data.target == 1)
-    np.testing.assert_allclose(data.features[cell].mean(), [7, 7], atol=0.1)
-    np.testing.assert_allclose(np.cov(data.features[cell].T), [[5, 1], [1, 5]], atol=0.2)
-
-
 def test_both_readings_of_sd1():
     rising = kuzucu.load(None, which="sd1")
     falling = kuzucu.load(None, which="sd1", sd1_group0="falling")

@@ -9,9 +9,8 @@ from fairbench import Evaluator
 from fairbench.evaluation.by_group import score_distributions
 from fairbench.evaluation.metric_batches import add_estimates
 from fairbench.evaluation.predictions import AllGroups
-from fairbench.evaluation.scores import _largest_calibration_error, _set_batches, interval_batches
+from fairbench.evaluation.scores import _set_batches, interval_batches
 from fairbench.evaluation.table import DEBIASED, values_of
-from fairbench.inference.scores import Bins
 from fairbench.inference.survey import Design
 from fairbench.metrics.probability import reliability
 from fairbench.metrics.uncertainty import spread_diagram
@@ -102,30 +101,6 @@ def test_the_multicalibration_error_is_the_largest_of_groups_of_a_hundred_rows()
     assert few["status"].unique().tolist() == ["undefined: no group has 100 rows"]
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("off", [0.0, 0.15])
-@pytest.mark.parametrize("sizes", [[1000, 300, 100], [150] * 6])
-def test_the_interval_of_a_largest_calibration_error_covers(sizes, off):
-    """Scores are uniform on [0.2, 0.8], and labels of the second group likelier by `off`."""
-    draw, held = np.random.default_rng(0), []
-    codes = np.repeat(np.arange(len(sizes)), sizes)
-    for _ in range(200):
-        score = np.sort(draw.uniform(0.2, 0.8, len(codes)))
-        group = draw.permutation(codes)
-        label = (draw.random(len(codes)) < score + off * (group == 1)).astype(float)
-        cells = [bins_by_mass(score[group == g], label[group == g]) for g in range(len(sizes))]
-        stacked = (np.stack(part) for part in zip(*cells, strict=True))
-        result = _largest_calibration_error(Bins(*stacked))
-        held.append(result.lower <= off <= result.upper)
-    assert np.mean(held) > 0.93
-
-
-def bins_by_mass(score, label, bins=15):
-    cell = np.arange(len(score)) * bins // len(score)
-    size = np.bincount(cell, minlength=bins).astype(float)
-    return size, np.bincount(cell, label, bins), np.bincount(cell, score, bins) / size
-
-
 def test_a_gap_without_a_group_that_has_rows_has_no_interval():
     """The group of five rows has no interval of its own, and may be the one that differs."""
     draw = np.random.default_rng(0)
@@ -189,23 +164,6 @@ def test_sets_that_are_all_alike_may_differ_among_others():
     assert size.lower < 0.85
     assert size.upper > 1.15
     assert size.value == 1
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("share", [[0, 0.97, 0.03], [0.1, 0.5, 0.2, 0.15, 0.05]])
-@pytest.mark.parametrize("rows", [30, 200])
-def test_the_interval_of_a_mean_size_covers(share, rows):
-    """Of 600 samples, which are groups here."""
-    classes, codes = len(share) - 1, np.arange(600).repeat(rows)
-    size = np.random.default_rng(5).choice(classes + 1, len(codes), p=share)
-    held = (np.arange(classes)[:, None] < size).astype(float)
-    columns = {f"set_{k}_90": members for k, members in enumerate(held)}
-    samples = AllGroups.of(len(codes), {"g": pd.Series(pd.Categorical(codes))})
-    *_, of_size = _set_batches(np.zeros(len(codes)), columns, (0.9,), samples, 0)
-    limits, truth = of_size.limits(0.95), float(np.arange(classes + 1) @ share)
-    assert limits.lower.shape == (1, 601)
-    inside = (limits.lower <= truth) & (truth <= limits.upper)
-    assert inside[0, 1:].mean() > 0.93
 
 
 def test_infinite_intervals_are_counted_and_their_mean_width_has_a_status():

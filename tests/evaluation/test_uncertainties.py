@@ -8,7 +8,6 @@ import pytest
 from fairbench import Evaluator
 from fairbench.data.dataset import Task
 from fairbench.evaluation import uncertainties
-from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import OUTSIDE_BAND, VALUE
 from fairbench.metrics.uncertainty import individual_fairness
 from tests.evaluation.labelled import added, by_place, evaluate, labelled, table_of
@@ -36,8 +35,10 @@ def test_group_means_and_ratios_are_those_of_the_columns():
         assert row.value == pytest.approx(mean)
         assert (row.n, row.status) == (n, "ok")
         assert row.lower < mean < row.upper
-    assert result["epistemic_uncertainty_ratio", "b", ""].value == pytest.approx(b / a)
-    assert result["epistemic_uncertainty_difference", "b", ""].value == pytest.approx(b - a)
+    for form, value in (("ratio", b / a), ("difference", b - a)):
+        row = result[f"epistemic_uncertainty_{form}", "b", ""]
+        assert row.value == pytest.approx(value)
+        assert 0.9 * value < row.lower < value < row.upper < 1.15 * value
     outside = rows_of(data, statistic=OUTSIDE_BAND)
     assert outside["epistemic_uncertainty_ratio", "b", "band=0.2"].value > 0.999
     parts = sum(result[f"{part}_uncertainty", "b", ""].value for part in ("aleatoric", "epistemic"))
@@ -108,25 +109,6 @@ def test_few_missing_and_invalid_rows_are_said():
     rows = rows_of(sds).values()
     assert {row.status for row in rows} == {"invalid: predictive invalid in 1 of 3 rows"}
     assert all(np.isnan(row.value) for row in rows)
-
-
-@pytest.mark.parametrize("rows", [(50, 50), (50, 500)])
-@pytest.mark.parametrize("measure", ["gini", "gamma", "lognormal"])
-def test_means_of_skewed_uncertainties_and_their_comparisons_cover(measure, rows):
-    """At least 93 %, and three standard errors."""
-    draw, count = np.random.default_rng(sum(rows)), 1000
-    sample = {
-        "gini": lambda shape: (lambda p: 2 * p * (1 - p))(draw.beta(1, 3, shape)),
-        "gamma": lambda shape: draw.gamma(0.5, 1, shape),
-        "lognormal": lambda shape: draw.lognormal(0, 1, shape),
-    }[measure]
-    truth = sample(2_000_000).mean()
-    values = sample((sum(rows), count)).T
-    groups = Groups("g", ("a", "b"), np.repeat([0, 1], rows))
-    means, differences, ratios, _ = uncertainties._skewed_means(values, groups, 0.95, 0.2)
-    for (_, lower, upper), true in ((means, truth), (differences, 0), (ratios, 1)):
-        lower, upper = lower[:, 0, 1], upper[:, 0, 1]
-        assert ((lower <= true) & (true <= upper)).mean() > 0.93 - 3 * 0.008
 
 
 # Consistency: spread over variants and over draws.

@@ -18,6 +18,7 @@ from fairbench.metrics.probability import nll_of_sd, reliability
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.labelled import by_place, evaluate
 from tests.harness import configuration
+from tests.studies import survey
 
 KEYS = ["metric", "statistic", "attribute", "group", "setting"]
 FAST = Evaluator(draws=100)
@@ -193,19 +194,11 @@ def test_refused(design, what):
 
 @pytest.mark.thorough
 def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_path):
-    draw, path = np.random.default_rng(0), tmp_path / "mine.csv"
-    frame = pd.DataFrame({"age": draw.integers(18, 80, 300), "sex": draw.choice(["f", "m"], 300)})
-    frame["paid"] = (draw.random(300) < 0.3 + 0.3 * (frame["sex"] == "m")).astype(int)
-    frame["people"], frame["home"] = draw.lognormal(0, 1, 300), draw.integers(0, 60, 300)
-    frame.to_csv(path, index=False)
-    words = (
-        *("dataset=table", f"dataset.path={path}", "dataset.target=paid", "split.repeats=1"),
-        *("dataset.sensitive=[sex]", "dataset.weight=people", "dataset.clusters=home"),
-        *("learner.rounds=2", "tracking=none"),
-    )
+    frame, words = survey(tmp_path)
 
     def asked(weights):
-        return configuration(*words, f"evaluator.weights={weights}", results=tmp_path / "results")
+        own = "learner.rounds=2", f"evaluator.weights={weights}"
+        return configuration(*words, *own, results=tmp_path / "results")
 
     rates = {}
     for weights in ("false", "true"):
@@ -223,7 +216,7 @@ def test_a_run_is_weighted_without_fitting_again_and_keeps_homes_together(tmp_pa
     config = configuration("evaluator.weights=true", "dataset.n_samples=200", results=tmp_path)
     with pytest.raises(IncompatibleError, match="has no survey weights: leave it out"):
         pipeline.prepare(config)
-    frame.assign(people=frame["people"] ** 2).to_csv(path, index=False)
+    frame.assign(people=frame["people"] ** 2).to_csv(tmp_path / "mine.csv", index=False)
     changed = pipeline.prepare(asked("true"))
     assert changed.fingerprint != run.fingerprint
     assert all(changed.store.has(cell.id) for cell in changed.cells)

@@ -43,6 +43,7 @@ from fairbench.tracking import entries
 from tests import harness
 from tests.evaluation.labelled import labelled
 from tests.harness import configuration, ran
+from tests.studies import survey
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
 
@@ -385,15 +386,7 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
 
 @pytest.mark.parametrize(("weights", "last"), [("true", "table"), ("false", "compare")])
 def test_no_comparison_of_weighted_runs_is_proposed_which_would_be_refused(weights, last, tmp_path):
-    draw = np.random.default_rng(0)
-    people = pd.DataFrame({"x": draw.normal(size=200), "sex": draw.choice(["f", "m"], 200)})
-    people["paid"], people["people"] = draw.integers(0, 2, 200), draw.lognormal(0, 1, 200)
-    people.to_csv(tmp_path / "mine.csv", index=False)
-    words = (
-        *("dataset=table", "dataset.path=mine.csv", "dataset.target=paid", "dataset.weight=people"),
-        *("dataset.sensitive=[sex]", "split.repeats=1", "tracking=none", "figures=false"),
-    )
-    sweep = ("-m", *words, "learner=gaussian_nb,logistic_regression")
+    sweep = ("-m", *survey(tmp_path)[1], "learner=gaussian_nb,logistic_regression")
     text = ran(*sweep, f"evaluator.weights={weights}", cwd=tmp_path).stdout
     assert text.splitlines()[-1].startswith(f"  fairbench {last} ")
 
@@ -583,17 +576,7 @@ def test_a_run_is_audited_with_its_weights_and_clusters_and_so_is_its_export(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    draw = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": draw.normal(size=300), "weight": draw.choice(["f", "m"], 300)})
-    frame["paid"] = (draw.random(300) < 0.3 + 0.3 * (frame["x"] > 0)).astype(int)
-    frame["people"], frame["home"] = draw.lognormal(0, 1, 300), draw.integers(0, 60, 300)
-    frame.to_csv("mine.csv", index=False)
-    words = (
-        *("dataset=table", "dataset.path=mine.csv", "dataset.target=paid", "split.repeats=1"),
-        *("dataset.sensitive=[weight]", "dataset.weight=people", "dataset.clusters=home"),
-        *("learner=logistic_regression", "tracking=none"),
-    )
-    rates = {}
+    words, rates = (*survey(tmp_path, "weight")[1], "learner=logistic_regression"), {}
     for weights in (True, False):
         run = carry_out(configuration(*words, f"evaluator.weights={weights}")).prepared
         metrics = run.folder.all_metrics().query("metric == 'base_rate' and attribute == ''")

@@ -49,12 +49,8 @@ def survey(folder, sensitive="sex"):
     people |= {"people": draw.lognormal(0, 1, 300), "home": draw.integers(0, 60, 300)}
     frame = pd.DataFrame(people)
     frame.to_csv(path, index=False)
-    words = {
-        "target": "paid",
-        "sensitive": f"[{sensitive}]",
-        "weight": "people",
-        "clusters": "home",
-    }
+    words = {"target": "paid", "weight": "people", "clusters": "home"}
+    words["sensitive"] = f"[{sensitive}]"
     return frame, (
         *("dataset=table", f"dataset.path={path}", *(f"dataset.{k}={v}" for k, v in words.items())),
         *("split.repeats=1", "tracking=none", "figures=false"),

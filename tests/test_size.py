@@ -74,9 +74,8 @@ def counts(folder):
 
 def test_every_package_has_a_budget():
     packages = {path.parent.name for path in (ROOT / "fairbench").glob("*/__init__.py")}
-    extensions = {
-        f"extensions/{path.parent.name}" for path in ROOT.glob("extensions/*/fairbench_*")
-    }
+    paths = ROOT.glob("extensions/*/fairbench_*")
+    extensions = {f"extensions/{path.parent.name}" for path in paths}
     assert {f"fairbench/{name}" for name in packages} | extensions <= {*BUDGETS}
     assert {"fairbench", "fairbench: files", "papers", "benchmarks", "tests"} <= {*BUDGETS}
 

@@ -53,9 +53,8 @@ def test_a_row_counts_as_often_as_its_weight_where_weights_are_not_taken():
     learner = learner_of("sklearn.neighbors.KNeighborsClassifier", {"n_neighbors": 2})
     weighted = learner.estimator(loss, 0).fit(x, y, weight).predict_proba(x)
     rows = np.repeat(np.arange(12), weight.astype(int))
-    np.testing.assert_array_equal(
-        weighted, learner.estimator(loss, 0).fit(x[rows], y[rows]).predict_proba(x)
-    )
+    copied = learner.estimator(loss, 0).fit(x[rows], y[rows]).predict_proba(x)
+    np.testing.assert_array_equal(weighted, copied)
     with pytest.raises(UserError, match="KNeighborsClassifier takes no weights"):
         learner.estimator(loss, 0).fit(x, y, weight / 2)
 

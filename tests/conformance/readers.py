@@ -98,9 +98,8 @@ def _put_scores(folder: Path) -> None:
     scores.to_csv(folder / "scores.csv", index=False)
     rows = product(("one", "two"), range(60))
     answers = pd.DataFrame(rows, columns=["method", "question"])
-    answers = answers.assign(
-        model=answers["method"], item=answers["question"], document=answers["question"] // 4
-    )
+    question = answers["question"]
+    answers = answers.assign(model=answers["method"], item=question, document=question // 4)
     answers["correct"] = draw.integers(0, 2, len(answers))
     answers.to_parquet(folder / "answers.parquet")
     answers.to_csv(folder / "answers.csv", index=False)

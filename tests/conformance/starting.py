@@ -82,9 +82,8 @@ class Place:
     def restore(self) -> None:
         """Have the folder's files and results be as they were."""
         made = [self.folder / name for name in MADE]
-        results = set((self.folder / "results").glob("*")) - {
-            self.folder / "results" / name for name in trees.RESULTS
-        }
+        own = self.folder / "results"
+        results = {path for path in own.glob("*") if path.name not in trees.RESULTS}
         for path in (*made, *results, *self.folder.glob("*-audit"), *self.folder.glob("*.json")):
             if path.is_dir():
                 shutil.rmtree(path)
@@ -172,12 +171,9 @@ def _has_begun(
 
 def finished(results: Path) -> list[str]:
     """Return the ids of runs, those first that can be compared with one another."""
-    configs = {
-        path.parent.name: path.read_text() for path in results.glob("runs/*/environment.json")
-    }
-    return sorted(
-        configs, key=lambda name: ("german" not in configs[name], "table8" in configs[name])
-    )
+    paths = {path.parent.name: path for path in results.glob("runs/*/environment.json")}
+    texts = {name: path.read_text() for name, path in paths.items()}
+    return sorted(texts, key=lambda name: ("german" not in texts[name], "table8" in texts[name]))
 
 
 def small(command: Printed, chosen: Sequence[Rule]) -> list[str]:

@@ -68,10 +68,8 @@ def reading_is_pure(run, stored):
     task = run.dataset.task
     kept_as_is = run.method.capabilities.keep_invalid
     checked = {"keep_invalid": kept_as_is, "classes": len(run.dataset.classes)}
-    one, other = (
-        read_predictions(run.method.read(raw, task, rng(0, "read")), task, "any", **checked)
-        for _ in range(2)
-    )
+    said = (run.method.read(raw, task, rng(0, "read")) for _ in range(2))
+    one, other = (read_predictions(columns, task, "any", **checked) for columns in said)
     assert one.equals(other)
     assert len(one) == len(stored["row"])
     for name, values in kept.items():
@@ -87,11 +85,8 @@ def cell_ids_name_what_determines_the_outputs(run):
 
 def test_every_learner_intervention_and_method_is_run():
     ran = [set(column) for column in zip(*grid.rows(), strict=True)]
-    assert ran == [
-        set(grid.POPULATIONS),
-        set(grid.SPLITS),
-        *map(grid.installed, ("learner", "intervention", "method")),
-    ]
+    components = map(grid.installed, ("learner", "intervention", "method"))
+    assert ran == [set(grid.POPULATIONS), set(grid.SPLITS), *components]
 
 
 def test_what_cannot_work_is_refused_in_one_line_that_names_a_choice():

@@ -24,9 +24,7 @@ def test_keys_are_the_parameters_of_the_target():
         if group == "dataset":
             assert next(iter(parameters)) == "archive", name
             parameters.pop("archive")
-        needed = {
-            key for key, parameter in parameters.items() if parameter.default is parameter.empty
-        }
+        needed = {key for key, each in parameters.items() if each.default is each.empty}
         assert needed <= set(config) <= set(parameters), (group, name)
 
 

@@ -129,8 +129,6 @@ def test_runs_of_a_folder_are_those_of_its_experiments():
 
 
 def test_presets_of_the_same_study_are_the_same_runs():
-    one, other = (
-        identity_of(configuration(f"experiment=fairlyuncertain/{name}"))[1]
-        for name in ("table1", "figure2")
-    )
-    assert digest(one, 12) == digest(other, 12)
+    asked = (f"experiment=fairlyuncertain/{name}" for name in ("table1", "figure2"))
+    one, other = (digest(identity_of(configuration(words))[1], 12) for words in asked)
+    assert one == other

@@ -15,6 +15,7 @@ from tests.harness import ROOT
 WHOLE, FIRST, TORCH = (
     ROOT / f"requirements{part}.lock" for part in ("", "-audit", "-torch")
 )  # fmt: skip
+PIN = r"[A-Za-z0-9_.\-\[\]]+==[\w.]+( ; [^#]+?)?( --hash=sha256:[0-9a-f]{64})+"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -35,9 +36,7 @@ def test_every_requirement_is_pinned_and_has_a_hash(path):
     include, *rest = entries(path) if path == WHOLE else ["", *entries(path)]
     assert include in ("", f"-r {FIRST.name}")
     for line in rest:
-        assert re.fullmatch(
-            r"[A-Za-z0-9_.\-\[\]]+==[\w.]+( ; [^#]+?)?( --hash=sha256:[0-9a-f]{64})+", line
-        ), line[:80]
+        assert re.fullmatch(PIN, line), line[:80]
 
 
 def test_the_locks_share_no_package_and_hold_what_extras_ask_for():
@@ -47,10 +46,8 @@ def test_the_locks_share_no_package_and_hold_what_extras_ask_for():
     for text in PROJECT["optional-dependencies"]["benchmark"]:
         asked = Requirement(text)
         if asked.marker is None or asked.marker.evaluate():
-            assert (first | whole).get(canonicalize_name(asked.name)) in (
-                str(asked.specifier),
-                None,
-            )
+            pin = (first | whole).get(canonicalize_name(asked.name))
+            assert pin in (str(asked.specifier), None)
 
 
 def test_the_first_lock_is_all_that_an_audit_needs():

@@ -11,9 +11,7 @@ from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from tests.datasets.raw_files import FOLDER
 
-REFUSED = yaml.safe_load(
-    Path(__file__).with_suffix(".yaml").with_stem("refused_options").read_text()
-)
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused_options.yaml").read_text())
 CASES = [(component, row) for component, rows in REFUSED.items() for row in rows]
 
 

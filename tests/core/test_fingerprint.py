@@ -205,10 +205,8 @@ def test_the_layout_of_no_module_of_the_project_counts(package, tmp_path):
     assert len(paths) > 5
     for path in paths:
         copy.write_text(ast.unparse(ast.parse(path.read_text())))
-        one, other = (
-            ast.dump(fingerprint._Reduce().visit(ast.parse(file.read_bytes())))
-            for file in (path, copy)
-        )
+        trees = (ast.parse(file.read_bytes()) for file in (path, copy))
+        one, other = (ast.dump(fingerprint._Reduce().visit(tree)) for tree in trees)
         assert one == other, path
 
 

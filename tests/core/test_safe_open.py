@@ -183,9 +183,8 @@ def test_a_cache_is_written_over_only_what_was_sealed_here(tmp_path, capsys):
 
 def test_names_of_half_files_and_of_those_set_aside_are_nobody_elses(tmp_path, capsys):
     assert files.half_of(f".a.b.parquet.{files.token()}.tmp") == "a.b.parquet"
-    assert not any(
-        map(files.half_of, [".a.tmp", ".a.12.tmp", "a.host.1.0a1b2c3d.tmp", ".swp.1.2.tmp"])
-    )
+    others = [".a.tmp", ".a.12.tmp", "a.host.1.0a1b2c3d.tmp", ".swp.1.2.tmp"]
+    assert not any(map(files.half_of, others))
     (tmp_path / "a").touch()
     files.set_aside(tmp_path / "a", "it is made again")
     (name,) = os.listdir(tmp_path)

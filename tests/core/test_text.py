@@ -22,16 +22,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from fairbench.core import text as escaping
-from fairbench.core.text import (
-    csv_text,
-    file_name,
-    fixed,
-    interval,
-    number,
-    read_csv,
-    signed,
-    visible,
-)
+from fairbench.core.text import csv_text, file_name, read_csv, visible
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document import model
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
@@ -215,13 +206,9 @@ def _is_number(text):
 
 
 def document(text):
-    table = model.Table(
-        (model.Column(text), model.Column("n", "count")), [[text, 1]], title=text, caption=text
-    )
-    blocks = [
-        model.Paragraph(text), model.Paragraph(text, "warning"), model.Items([text]),
-        table,
-    ]  # fmt: skip
+    columns = (model.Column(text), model.Column("n", "count"))
+    table = model.Table(columns, [[text, 1]], title=text, caption=text)
+    blocks = [*map(model.Paragraph, (text, text), ("", "warning")), model.Items([text]), table]
     return model.Document(text, [model.Section(text, blocks)])
 
 
@@ -234,9 +221,8 @@ def test_a_document_has_no_structure_but_its_own(text):
     assert Seen(to_html(shown)).tags == Seen(to_html(plain)).tags
     assert json.loads(to_json(shown))["title"] == f"a{text}"
     commands = re.compile(r"\\(?:begin|end|item|section|input|write|textbf|title)\b")
-    result, expected = (
-        commands.findall(re.sub("(?m)^%.*", "", to_latex(page))) for page in (shown, plain)
-    )
+    sources = (re.sub("(?m)^%.*", "", to_latex(page)) for page in (shown, plain))
+    result, expected = map(commands.findall, sources)
     assert result == expected
     assert printable(to_latex(shown))
     result, expected = (MARKDOWN.render(to_markdown(page)).count("<") for page in (shown, plain))
@@ -305,12 +291,12 @@ def test_signs_that_would_be_obeyed_are_shown_as_their_codes():
     ],
 )
 def test_a_number_that_is_not_0_is_not_written_as_0(value, decimals, text):
-    assert number(value, decimals) == text
+    assert escaping.number(value, decimals) == text
 
 
 def test_signs_stay():
-    assert (signed(2.5e-7), signed(-0.25)) == ("+2.5e-07", "-0.250")
-    assert fixed(250.123456, 4) == "250.1235"
+    assert [*map(escaping.signed, (2.5e-7, -0.25))] == ["+2.5e-07", "-0.250"]
+    assert escaping.fixed(250.123456, 4) == "250.1235"
 
 
 @pytest.mark.parametrize(
@@ -326,7 +312,7 @@ def test_signs_stay():
     ],
 )
 def test_ends_of_an_interval_are_written_alike(lower, upper, text):
-    assert interval(lower, upper) == text
+    assert escaping.interval(lower, upper) == text
 
 
 # No stored name leads out of the folder that files are written into.
@@ -352,9 +338,8 @@ def test_plain_names_stay_and_others_are_told_apart():
 )
 def test_every_sentence_of_a_package_is_said_with_the_values_that_it_names(package):
     (folder,) = [*ROOT.glob(f"fairbench/{package}"), *ROOT.glob(f"extensions/*/{package}")]
-    nodes = [
-        node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
-    ]
+    trees = [ast.parse(path.read_text()) for path in folder.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     declared = escaping.declared_in(package)
     # Those of pages, which an extension declares by page, are in a test of pages.

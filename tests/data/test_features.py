@@ -174,10 +174,9 @@ def test_an_end_is_cut_off(cut, kept):
     fitted = Encoder(SequenceEncoding(("acoustic",), 2, cut)).fit(sequences())
     encoded = fitted.transform(sequences())
     assert encoded.names == ("acoustic",) and encoded.lengths.ravel().tolist() == [2, 1, 2, 2]
-    back = [
-        np.round(np.multiply(row, fitted.sds[0][0]) + fitted.means[0][0]) for row in frames(encoded)
-    ]
-    assert [row.tolist() for row in back[1:3]] == [[100], kept]
+    mean, sd = fitted.means[0][0], fitted.sds[0][0]
+    back = [(np.multiply(row, sd) + mean).round().tolist() for row in frames(encoded)]
+    assert back[1:3] == [[100], kept]
 
 
 def test_training_rows_alone_say_how_long_rows_may_be_and_what_is_usual():
@@ -196,10 +195,7 @@ def test_training_rows_alone_say_how_long_rows_may_be_and_what_is_usual():
 @pytest.mark.parametrize(
     ("use", "sentence"),
     [
-        (
-            lambda: sequences().select(["acustic"], "dataset=toy"),
-            "unknown modality of dataset=toy 'a",
-        ),
+        (lambda: sequences().select(["acustic"], "dataset=toy"), "unknown modality of dataset=toy"),
         (lambda: SequenceEncoding(length=0), "^learner.length is 0; it must be at least 1"),
         (lambda: SequenceEncoding(cut="middle"), "valid: end, start"),
         (lambda: onehot(sequences()), "^sequences have no columns"),
@@ -211,9 +207,7 @@ def test_names_and_lengths_that_there_are_not_are_refused(use, sentence):
 
 
 def test_a_data_set_of_sequences_is_sliced_and_hashed_like_any():
-    data, again, other = (
-        simulated_sequences.load(None, n_samples=40, seed=seed) for seed in (0, 0, 1)
-    )
+    data, again, other = (simulated_sequences.load(None, n_samples=40, seed=i) for i in (0, 0, 1))
     assert data.digest == again.digest != other.digest
     some = data.take(np.array([5, 3, 8]))
     assert len(some) == len(some.features) == 3

@@ -1,5 +1,7 @@
 """Splits: parts that are disjoint, exhaustive, of the right size and the same for every method."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,9 +99,8 @@ def test_holdout_trains_on_the_share_asked_for(data, train, expected):
 
 @pytest.mark.parametrize("split", [s for s in ALL if hasattr(s, "validation")], ids=str)
 def test_validation_is_a_share_of_the_training_part_and_leaves_the_test_rows(data, split):
-    with_it, without = (
-        type(split)(**{**vars(split), "validation": share}).folds(data, 0) for share in (0.25, 0)
-    )
+    of_shares = (replace(split, validation=share) for share in (0.25, 0))
+    with_it, without = (each.folds(data, 0) for each in of_shares)
     for fold, plain in zip(with_it, without, strict=True):
         assert len(fold.validation) == round(0.25 * len(plain.train))
         np.testing.assert_array_equal(fold.test, plain.test)

@@ -40,9 +40,7 @@ def put(folder, content, name="toy.csv"):
 def zipped(name, content):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as handle:
-        handle.writestr(
-            zipfile.ZipInfo(name), content
-        )  # without the time of day, as tests have ids
+        handle.writestr(zipfile.ZipInfo(name), content)  # without the time, as tests have ids
     return packed.getvalue()
 
 

@@ -315,9 +315,8 @@ def test_states_are_put_together_and_zip_archives_opened(archive, save):
     with zipfile.ZipFile(packed, "w") as handle:
         handle.writestr("psam_p06.csv", RAW["acs"].content)
     save({"acs/2018/1-Year/psam_p06.csv": packed.getvalue()})
-    one, two = (
-        acs_pums.load(archive, task="employment", states=states) for states in ("NY", ["NY", "CA"])
-    )
+    asked = ("NY", ["NY", "CA"])
+    one, two = (acs_pums.load(archive, task="employment", states=states) for states in asked)
     assert len(two) == 2 * len(one)
     assert (one.name, two.name) == ("acs_employment_NY_2018", "acs_employment_NY_CA_2018")
 

@@ -94,9 +94,7 @@ def simulated(seed, n=300):
     draw = np.random.default_rng(seed)
     target, prediction = draw.integers(2, size=(2, n))
     uncertainty = draw.random(n) + (target != prediction) * 0.3
-    return labelled(
-        target, draw.choice(["a", "b"], n), prediction=prediction, uncertainty=uncertainty
-    )
+    return labelled(target, draw.choice([*"ab"], n), prediction=prediction, uncertainty=uncertainty)
 
 
 def test_the_rate_is_chosen_on_the_rows_named():

@@ -36,9 +36,8 @@ def assert_same(table, other, **options):
 
 
 def table(target=TARGET, prediction=PREDICTION, groups=SEX, score=SCORE, **more):
-    return evaluate(target, prediction, sensitive_features=groups, score=score, **more).drop(
-        columns="attribute"
-    )
+    more |= {"sensitive_features": groups, "score": score}
+    return evaluate(target, prediction, **more).drop(columns="attribute")
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +88,8 @@ def test_missing_labels_are_a_group_of_their_own():
     labels = ["a", None, np.nan, "b", "", pd.NA]
     rates = evaluate([0, 1, 0, 1, 1, 0], [0, 1, 1, 1, 0, 0], sensitive_features=labels)
     rates = rates[rates["metric"] == "selection_rate"]
-    assert dict(zip(rates["group"], rates["n"], strict=True)) == {
-        "": 6, "a": 1, "b": 1, "unknown": 4
-    }  # fmt: skip
+    sizes = rates.set_index("group")["n"].to_dict()
+    assert sizes == {"": 6, "a": 1, "b": 1, "unknown": 4}
 
 
 @pytest.mark.parametrize("interval", ["frequentist", "dirichlet"])
@@ -177,10 +175,8 @@ def inputs(draw):
         "uncertainty": st.integers(0, 5).map(lambda k: k / 10),
         "sensitive_features": st.sampled_from(["a", "b", "c"]),
     }
-    return {
-        name: np.array(draw(st.lists(values, min_size=n, max_size=n)))
-        for name, values in columns.items()
-    }
+    rows = {"min_size": n, "max_size": n}
+    return {name: np.array(draw(st.lists(each, **rows))) for name, each in columns.items()}
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)
@@ -202,9 +198,8 @@ def test_exactly_the_undefined_values_are_nan_and_all_others_are_possible(column
     assert (result.loc[empty, "status"].str.startswith("undefined")).all()
     assert (result["lower"] <= result["upper"])[result["lower"].notna()].all()
     rates = result["metric"].str.endswith(("_rate", "accuracy", "_score", "_value", "_auc"))
-    probabilities = result["statistic"].isin(
-        [tables.BELOW_EPSILON, tables.OUTSIDE_BAND, tables.WORST]
-    )
+    of_chance = [tables.BELOW_EPSILON, tables.OUTSIDE_BAND, tables.WORST]
+    probabilities = result["statistic"].isin(of_chance)
     shares = result.loc[rates | probabilities, "value"].dropna()
     assert len(shares) > 10
     assert shares.between(0, 1).all()

@@ -44,12 +44,9 @@ def test_attributes_and_intersections_match_their_own_metric_frames():
     sensitive = pd.DataFrame({"sex": sex, "race": race})
     table = values_of(evaluate(target, prediction, sensitive_features=sensitive))
     for attributes in (["sex"], ["race"], ["sex", "race"]):
-        frame = fl.MetricFrame(
-            metrics=FAIRLEARN,
-            y_true=target,
-            y_pred=prediction,
-            sensitive_features=sensitive[attributes],
-        )
+        labels = {"y_true": target, "y_pred": prediction}
+        groups = sensitive[attributes]
+        frame = fl.MetricFrame(metrics=FAIRLEARN, **labels, sensitive_features=groups)
         own = table[table["attribute"] == " x ".join(attributes)]
         rows = own.set_index(["metric", "group"])["value"]
         for names, expected in frame.by_group.iterrows():
@@ -71,12 +68,10 @@ def test_combinations_that_do_not_occur_are_left_out_and_one_level_can_be_asked_
     sensitive = {"sex": list("MMFFFM"), "race": list("pqppqp"), "age": list("ooyooo")}
     labels = [0, 1, 0, 1, 1, 0], [0, 1, 1, 1, 0, 0]
     table = evaluate(*labels, sensitive_features=sensitive)
-    assert set(table["attribute"]) == {
-        "", "sex", "race", "age", "sex x race", "sex x age", "race x age"
-    }  # fmt: skip
-    assert set(table.loc[table["attribute"] == "race x age", "group"]) == {
-        "", "p x o", "p x y", "q x o"
-    }  # fmt: skip
+    pairs = {"sex x race", "sex x age", "race x age"}
+    assert set(table["attribute"]) == {"", "sex", "race", "age", *pairs}
+    crossed = table.loc[table["attribute"] == "race x age", "group"]
+    assert set(crossed) == {"", "p x o", "p x y", "q x o"}
     single = evaluate(*labels, sensitive_features=sensitive, evaluator=Evaluator(intersections=1))
     assert set(single["attribute"]) == {"", "sex", "race", "age"}
 
@@ -218,11 +213,8 @@ def test_many_tiny_groups_leave_no_resample_to_correct_with():
 # Intervals and probabilities against exact posteriors.
 
 WIDEST = metrics_of(BINARY, "widest")
-RATES = {
-    name: declared.function
-    for name, declared in metrics_of(BINARY, "rate").items()
-    if len(declared.rates) == 1
-}
+EVERY_RATE = metrics_of(BINARY, "rate").items()
+RATES = {name: each.function for name, each in EVERY_RATE if len(each.rates) == 1}
 DRAWS = 20_000
 COUNTS = {"a": [30, 10, 12, 28], "b": [25, 14, 5, 16], "c": [12, 4, 9, 15]}
 
@@ -230,10 +222,8 @@ COUNTS = {"a": [30, 10, 12, 28], "b": [25, 14, 5, 16], "c": [12, 4, 9, 15]}
 @cache
 def fine_table(groups, **settings):
     """Return the table of the groups called so, from many draws."""
-    return table_of(
-        {name: COUNTS[name] for name in groups},
-        Evaluator(interval="dirichlet", draws=DRAWS, **settings),
-    )
+    evaluator = Evaluator(interval="dirichlet", draws=DRAWS, **settings)
+    return table_of({name: COUNTS[name] for name in groups}, evaluator)
 
 
 def posteriors(groups, rate, prior=1):

@@ -183,10 +183,8 @@ def test_infinite_intervals_are_counted_and_their_mean_width_has_a_status():
 
 def test_an_evaluation_has_the_sets_of_a_binary_task():
     sets = {"set_0_90": [1.0] * 20 + [0.0] * 20, "set_1_90": [1.0] * 40}
-    ones, score = [1.0] * 40, [0.6] * 40
-    result = by_place(
-        table_of(labelled([0.0, 1.0] * 20, "ab" * 20, prediction=ones, score=score, **sets))
-    )
+    rows = labelled([0, 1] * 20, "ab" * 20, prediction=[1] * 40, score=[0.6] * 40, **sets)
+    result = by_place(table_of(rows))
     assert result["coverage", "", "level=0.9"].value == pytest.approx(0.75)
     assert result["set_size", "", "level=0.9"].value == pytest.approx(1.5)
 

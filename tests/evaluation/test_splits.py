@@ -31,10 +31,7 @@ def split_of(seed, rows, task=Task.BINARY):
     score = draw.beta(1, 2, rows)
     target = (draw.random(rows) < score).astype(float)
     sex, race = draw.choice(["f", "m"], rows), draw.choice(list("abc"), rows, p=[0.7, 0.28, 0.02])
-    groups = {
-        "sex": pd.Series(pd.Categorical(sex, ["f", "m"])),
-        "race": pd.Series(pd.Categorical(race, list("abc"))),
-    }
+    groups = {"sex": pd.Categorical(sex, ["f", "m"]), "race": pd.Categorical(race, list("abc"))}
     columns = {"prediction": score > 0.4, "score": score, "uncertainty": score * (1 - score)}
     truth, classes = pd.DataFrame({"probability": score}), ()
     if task is Task.REGRESSION:
@@ -47,7 +44,7 @@ def split_of(seed, rows, task=Task.BINARY):
         columns |= {f"score_{k}": shares[:, k] for k in range(3)}
     return replace(
         labelled(target, task=task, truth=truth, **columns),
-        groups=groups,
+        groups={name: pd.Series(labels) for name, labels in groups.items()},
         classes=classes,
         features=pd.DataFrame({"age": draw.normal(size=rows)}),
         encoded=draw.normal(size=(rows, 2)),

@@ -71,12 +71,9 @@ def test_the_floor_is_an_option_and_of_the_targets_size_in_a_regression():
     assert small["epistemic_uncertainty_ratio", "b", ""].value == pytest.approx(500, rel=0.1)
     target = np.tile([-1000.0, 1000.0], 20)
     of = {"task": Task.REGRESSION, "prediction": target, "sd": np.full(40, 0.9)}
-    row = rows_of(labelled(target, "a" * 20 + "b" * 20, **of))[
-        "predictive_uncertainty_ratio", "b", ""
-    ]
-    assert row.status == (
-        "undefined: predictive_uncertainty of group 'a' is 0.81, too near 0 to divide by"
-    )
+    rows = rows_of(labelled(target, "a" * 20 + "b" * 20, **of))
+    said = rows["predictive_uncertainty_ratio", "b", ""].status
+    assert said.startswith("undefined: predictive_uncertainty of group 'a' is 0.81, too near 0")
 
 
 @pytest.mark.parametrize(

@@ -22,15 +22,10 @@ from tests.studies import survey
 
 KEYS = ["metric", "statistic", "attribute", "group", "setting"]
 FAST = Evaluator(draws=100)
-COUNTED = [
-    name for kind in ("rate", "difference", "ratio", "widest") for name in metrics_of(BINARY, kind)
-]
-
-SCORES = [
-    f"{name}{form}"
-    for name in ("log_loss", "brier_score", "roc_auc")
-    for form in ("", "_difference", "_gap")
-]
+KINDS = ("rate", "difference", "ratio", "widest")
+COUNTED = [name for kind in KINDS for name in metrics_of(BINARY, kind)]
+LOSSES, FORMS = ("log_loss", "brier_score", "roc_auc"), ("", "_difference", "_gap")
+SCORES = [f"{name}{form}" for name in LOSSES for form in FORMS]
 
 
 def sample(n=240, seed=0):
@@ -98,9 +93,8 @@ def test_scores_and_errors_are_those_of_scikit_learn(group, weighted):
     outcome, sd = score + draw.normal(size=240), score + 1
     design = {"sample_weight": weight} if weighted else {}
     table = evaluate(target, hard, **options, **design)
-    regression = evaluate(
-        outcome, score, sd=sd, sensitive_features={"race": race}, task="regression", **design
-    )
+    about = {"sensitive_features": {"race": race}, "task": "regression", **design}
+    regression = evaluate(outcome, score, sd=sd, **about)
     rows = (race == group) | (group == "")
     y, p, w, t = target[rows], score[rows], weight[rows], outcome[rows]
     of_labels = {

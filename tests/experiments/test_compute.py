@@ -43,9 +43,7 @@ def test_a_cell_holds_validation_and_test_rows_with_a_column_for_each_member():
     assert list(columns) == ["part", "row", "score.0", "score.1", "score.2"]
     np.testing.assert_array_equal(columns["row"][columns["part"] == VALIDATION], fold.validation)
     np.testing.assert_array_equal(columns["row"][columns["part"] == TEST], fold.test)
-    assert {values.dtype for name, values in columns.items() if "score" in name} == {
-        np.dtype(np.float32)
-    }
+    assert {columns[f"score.{member}"].dtype for member in range(3)} == {np.dtype(np.float32)}
     assert notes["train_rows"] == len(fold.train)
     assert min(notes["fit_seconds"], notes["predict_seconds"]) > 0
 
@@ -169,9 +167,8 @@ def test_studies_of_one_fold_share_one_frame_that_is_never_stale():
     folds = folds_of(own)
     doubled = own.dataset.features.copy()
     doubled["x0"] *= 2
-    changed = replace(
-        own.dataset, features=doubled, sources=(Source("people.csv", "another checksum"),)
-    )
+    other_file = (Source("people.csv", "another checksum"),)
+    changed = replace(own.dataset, features=doubled, sources=other_file)
     cases = [
         (own, folds[0]),
         (own, folds[1]),

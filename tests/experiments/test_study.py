@@ -93,9 +93,8 @@ def test_the_code_that_counts_is_that_of_every_component():
 )
 def test_ids_change_with_the_versions_of_packages_that_compute(monkeypatch, package, counts):
     before, version = ids(study()), fingerprint._version
-    monkeypatch.setattr(
-        fingerprint, "_version", lambda name: "99" if name == package else version(name)
-    )
+    newer = {package: "99"}
+    monkeypatch.setattr(fingerprint, "_version", lambda name: newer.get(name) or version(name))
     assert (ids(study()) != before) is counts
 
 

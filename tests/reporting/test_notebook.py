@@ -57,9 +57,8 @@ def test_saving_writes_what_the_ending_says_and_into_a_folder_everything(report,
 
 def test_figures_are_those_that_there_are_numbers_for(frame):
     aged = frame.assign(age=np.arange(len(frame)) % 60, hours=np.arange(len(frame)) + 0.5)
-    scored = fairbench.audit(
-        aged.head(200), target="label", score="score", groups=["sex", "age:30"]
-    )
+    asked = {"target": "label", "score": "score", "groups": ["sex", "age:30"]}
+    scored = fairbench.audit(aged.head(200), **asked)
     of_rates = {"impact ratio", "selection rate", "true positive rate", "accuracy"}
     assert {"gaps", "reliability of 30 and over", *of_rates} <= {*scored.figures}
     assert scored.figures["gaps"]._repr_svg_().startswith("<svg")

@@ -235,12 +235,10 @@ def test_the_command_on_the_page_prints_the_page(classifiers, of_blocks, capsys)
     run_command([*command.split(), f"results={classifiers}"])
     printed = capsys.readouterr().out
     _, _, matrix = printed.partition("Probability that the run of the row outperforms")
-    of_command = [
-        line.split()[1:] for line in matrix.splitlines() if re.match(r"\s*\d+\s+\D?\d", line)
-    ]
+    lines = [line for line in matrix.splitlines() if re.match(r"\s*\d+\s+\D?\d", line)]
     cells = re.findall(r'<td class="pair (?!same)[^>]*>\W*?([<>]?\d+)</td>', page)
     assert len(cells) == 6
-    assert sum(of_command[-3:], []) == cells
+    assert sum((line.split()[1:] for line in lines[-3:]), []) == cells
     ids = re.findall(r'<td class="t"><a href="#run-(\w+)">', page)
     places_ = [printed.index(id_) for id_ in ids]
     assert places_ == sorted(places_)

@@ -165,10 +165,8 @@ def test_an_interval_of_nearly_every_value_says_why():
 
 def test_rows_of_a_gap_of_a_regression_are_those_of_all_groups():
     draw = np.random.default_rng(0)
-    groups = {"sex": draw.choice(["f", "m"], 60)}
-    metrics = evaluate(
-        draw.normal(size=60), draw.normal(size=60), task="regression", sensitive_features=groups
-    )
+    about = {"sensitive_features": {"sex": draw.choice(["f", "m"], 60)}, "task": "regression"}
+    metrics = evaluate(*draw.normal(size=(2, 60)), **about)
     table, gap = table_of_run(summarise(metrics.assign(**COLUMNS)), "gap in selection rate")
     assert gap[5] == 60 and "of a gap those of all groups" in table.caption
 
@@ -384,11 +382,10 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
     assert result[2][2:4] == ids
 
 
-@pytest.mark.parametrize(("weights", "last"), [("true", "table"), ("false", "compare")])
-def test_no_comparison_of_weighted_runs_is_proposed_which_would_be_refused(weights, last, tmp_path):
+def test_no_comparison_of_weighted_runs_is_proposed_which_would_be_refused(tmp_path):
     sweep = ("-m", *survey(tmp_path)[1], "learner=gaussian_nb,logistic_regression")
-    text = ran(*sweep, f"evaluator.weights={weights}", cwd=tmp_path).stdout
-    assert text.splitlines()[-1].startswith(f"  fairbench {last} ")
+    text = ran(*sweep, "evaluator.weights=true", cwd=tmp_path).stdout
+    assert text.splitlines()[-1].startswith("  fairbench table ")
 
 
 def test_what_varies_is_in_the_name_of_a_job():
@@ -557,19 +554,13 @@ def test_a_regression_is_audited_and_exported_as_numbers(tmp_path, capsys):
     assert exported["target"].nunique() > 2 and exported["prediction"].notna().all()
 
 
-@pytest.mark.parametrize(("repeats", "interval", "says"), [
-    (2, "dirichlet", True), (1, "dirichlet", False), (2, "frequentist", False),
-])  # fmt: skip
-def test_a_run_of_several_repeats_says_where_its_posterior_is(repeats, interval, says, tmp_path):
-    words = (
-        "dataset.n_samples=200",
-        "tracking=none",
-        f"split.repeats={repeats}",
-        f"evaluator.interval={interval}",
-    )
-    run = carry_out(configuration(*words, "method=baseline", results=tmp_path)).prepared
-    caption = document_of(run.folder).tables[0].caption
-    assert ("interval=dirichlet: each of the repeats has intervals" in caption) == says
+def test_a_run_of_several_repeats_says_where_its_posterior_is(tmp_path):
+    for repeats, interval in ((2, "dirichlet"), (1, "dirichlet"), (2, "frequentist")):
+        words = f"split.repeats={repeats}", f"evaluator.interval={interval}"
+        run = carry_out(configuration(*SMALL, *words, results=tmp_path)).prepared
+        caption = document_of(run.folder).tables[0].caption
+        told = "interval=dirichlet: each of the repeats has intervals" in caption
+        assert told == (repeats == 2 and interval == "dirichlet")
 
 
 def test_a_run_is_audited_with_its_weights_and_clusters_and_so_is_its_export(
@@ -667,10 +658,9 @@ def test_a_panel_a_metric_with_a_point_and_an_ellipse_a_run_a_frontier_and_a_key
 def test_those_that_none_dominates_are_filled(drawings):
     *panels, _ = drawings
     for panel in panels:
-        (xa, ya), (xb, yb) = sorted(
-            place for place, fill, stroke in markers(panel) if fill == stroke
-        )
-        (hollow,) = (place for place, fill, _ in markers(panel) if fill == "#fff")
+        drawn = markers(panel)
+        (xa, ya), (xb, yb) = sorted(place for place, fill, stroke in drawn if fill == stroke)
+        (hollow,) = (place for place, fill, _ in drawn if fill == "#fff")
         assert xa < hollow[0] < xb and hollow[1] < ya < yb
 
 

@@ -140,9 +140,8 @@ def test_nothing_that_a_name_leads_to_goes(what, store, tmp_path):
     if what == "link to a folder":
         own, path = tmp_path / "own", path.parent
     path.rename(own)
-    os.mkfifo(path) if what == "pipe" else (os.link if what == "hard link" else os.symlink)(
-        own, path
-    )
+    made = {"pipe": lambda own, path: os.mkfifo(path), "hard link": os.link}
+    made.get(what, os.symlink)(own, path)
     remove(garbage(store, 0))
     (kept,) = own.iterdir() if own.is_dir() else (own,)
     assert kept.read_bytes()[:4] == b"PAR1"
@@ -191,9 +190,8 @@ def test_what_was_kept_is_read_the_oldest_first(tmp_path):
     keep_sweep(tmp_path / "sweeps" / "2026-01-01", "seed=1", [*DONE, *DONE])
     keep_sweep(tmp_path / "sweeps" / "2026-01-03", "none finished", DONE[2:])
     (tmp_path / "sweeps" / "2026-01-04").mkdir()  # killed
-    assert read_sweeps(tmp_path) == [
-        ("seed=1", ("a", "b")), ("dataset=adult,german", ("b", "a")),
-    ]  # fmt: skip
+    kept = {"seed=1": ("a", "b"), "dataset=adult,german": ("b", "a")}
+    assert read_sweeps(tmp_path) == [*kept.items()]
     assert read_sweeps(tmp_path / "nowhere") == []
 
 

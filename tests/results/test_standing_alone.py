@@ -13,10 +13,8 @@ from fairbench.experiments.execute import carry_out
 from tests.harness import configuration, run_folder
 
 RUNS = (("method=baseline",), ("learner=logistic_regression",))
-COMMON = (
-    "dataset.n_samples=300", "split.repeats=2", "split.validation=0.2", "tracking=none",
-    "figures=false",
-)  # fmt: skip
+DATA = ("dataset.n_samples=300", "split.repeats=2", "split.validation=0.2")
+COMMON = (*DATA, "tracking=none", "figures=false")
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +54,8 @@ COMMANDS = ("compare runs=all draws=200", "tradeoff dataset=simulated", "store l
 def test_a_copy_says_what_the_original_says(command, results, said_by, nothing_loads):
     run = next((results[1] / "runs").iterdir()).name
     words = command.format(run=run).split()
-    mine, copied = (
-        said_by(*words, f"results={folder}").replace(str(folder), "RESULTS") for folder in results
-    )
+    said = {folder: said_by(*words, f"results={folder}") for folder in results}
+    mine, copied = (text.replace(str(folder), "RESULTS") for folder, text in said.items())
     assert mine == copied
     assert "left out" not in mine
 

@@ -170,10 +170,8 @@ def test_abstention_is_a_curve_over_the_percentage_abstained_on():
 )
 def test_consistency_is_a_curve_over_people_and_one_over_the_values_varied(values, name, steps):
     own = metrics_of("ab")
-    varied = [
-        own.assign(variant=f"max_depth={value}", value=own["value"] / (i + 2))
-        for i, value in enumerate(values)
-    ]
+    parts = {f"max_depth={value}": own["value"] / (i + 2) for i, value in enumerate(values)}
+    varied = [own.assign(variant=name, value=value) for name, value in parts.items()]
     spread = own.iloc[:2].assign(
         metric="consistency_sd", attribute="", group="", value=[0.1, 0.3], quantile=[0.25, 0.95],
         variants=2,
@@ -194,9 +192,8 @@ def test_a_tag_of_sweeps_has_each_once_and_holds_what_it_can():
     tag = entries.with_sweeps("", ["dataset=adult", "dataset=adult,german"])
     assert tag == "[dataset=adult] [dataset=adult,german]"
     assert entries.with_sweeps(tag, ["dataset=adult,german", "dataset=adult"]) == tag
-    assert entries.with_sweeps("[dataset=adult,german]", ["dataset=adult"]).endswith(
-        " [dataset=adult]"
-    )
+    longer = entries.with_sweeps("[dataset=adult,german]", ["dataset=adult"])
+    assert longer == "[dataset=adult,german] [dataset=adult]"
     full = entries.with_sweeps("", [f"seed={i} {'x' * 300}" for i in range(30)])
     assert len(full) < 8000 and full.count("[") < 30
     assert entries.with_sweeps(full, [f"seed={i} {'x' * 300}" for i in range(30)]) == full

@@ -71,10 +71,8 @@ def test_gaps_are_logged_with_intervals_as_evaluate_has_them():
     assert run.data.metrics == pytest.approx(result.metrics)
     assert "roc_auc" in result.metrics
     assert result.metrics["parity/equalized_odds"] == result.metrics["sex/equalized_odds"]
-    path = mlflow.artifacts.download_artifacts(
-        run_id=run.info.run_id, artifact_path="fairbench.csv"
-    )
-    assert len(pd.read_csv(path)) == len(expected)
+    where = {"run_id": run.info.run_id, "artifact_path": "fairbench.csv"}
+    assert len(pd.read_csv(mlflow.artifacts.download_artifacts(**where))) == len(expected)
 
 
 def test_a_model_is_asked_and_its_probabilities_are_scores():
@@ -110,10 +108,9 @@ def test_numbers_and_several_classes_are_evaluated():
 
 def test_without_groups_other_evaluators_are_left_alone():
     people = _people()[["x", "label", "decision"]]
+    asked = {"targets": "label", "predictions": "decision", "model_type": "classifier"}
     with mlflow.start_run():
-        result = mlflow.models.evaluate(
-            data=people, targets="label", predictions="decision", model_type="classifier"
-        )
+        result = mlflow.models.evaluate(data=people, **asked)
     assert "accuracy_score" in result.metrics
     assert not any(name.startswith("parity/") for name in result.metrics)
 

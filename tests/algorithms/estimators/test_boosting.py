@@ -40,9 +40,8 @@ def test_the_faithful_mean_is_the_squared_error_models_prediction_exactly(rows, 
     weight = np.random.default_rng(1).integers(0, 3, 500).astype(float) if weighted else None
     faithful = fit(NormalLoss("faithful_nll"), rows, weight, max_depth=depth)
     plain = fit(SquaredError(), rows, weight, max_depth=depth)
-    np.testing.assert_array_equal(
-        faithful.predict_distribution(rows[0])[:, 0], plain.predict(rows[0])
-    )
+    mean = faithful.predict_distribution(rows[0])[:, 0]
+    np.testing.assert_array_equal(mean, plain.predict(rows[0]))
 
 
 def test_each_score_has_its_own_tree_unless_leaves_are_vectors(rows):
@@ -64,9 +63,8 @@ def test_whole_weights_repeat_rows(rows, name):
     coarse = np.round(X)
     weighted = fit(loss, (coarse, y), weight, max_depth=1, min_child_weight=0)
     copied = fit(loss, (coarse[repeated], y[repeated]), max_depth=1, min_child_weight=0)
-    np.testing.assert_allclose(
-        weighted.predict_distribution(coarse), copied.predict_distribution(coarse), rtol=1e-4
-    )
+    one, other = (model.predict_distribution(coarse) for model in (weighted, copied))
+    np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
 def test_tuning_stops_early_chooses_from_the_grid_and_refits_on_all_rows(rows):

@@ -72,10 +72,8 @@ def fitted(**options):
 
 def posterior(mean, sd):
     """Return a layer of independent weights, in float64."""
-    rho = np.log(np.expm1(sd))
-    return bayes.WeightPosterior(
-        [torch.tensor(mean, requires_grad=True)], [torch.tensor(rho, requires_grad=True)]
-    )
+    both = (torch.tensor(each, requires_grad=True) for each in (mean, np.log(np.expm1(sd))))
+    return bayes.WeightPosterior(*([each] for each in both))
 
 
 def test_the_mixture_has_the_density_of_two_normals():
@@ -257,9 +255,8 @@ def raw_scores(loss, table):
         network.zero_grad()
         yield network(columns), [*network.trunk.parameters()], [network.head.weight]
     options = {"width": 4, "layers": 1, "heads": 1, "dropout": 0.0}
-    of_frames = networks.SequenceNetwork(
-        [4], np.zeros(2), **options, detached=loss.scale_detached_from_trunk
-    )
+    options["detached"] = loss.scale_detached_from_trunk
+    of_frames = networks.SequenceNetwork([4], np.zeros(2), **options)
     frames = networks.Padded(torch.randn(3, 5, 4), torch.ones(3, 5, dtype=torch.bool))
     yield of_frames([frames]), [of_frames.project[0].weight], [of_frames.head.weight]
 
@@ -303,9 +300,8 @@ def test_tabms_members_make_up_its_prediction(table):
 
 def test_numbers_are_ranks_whatever_their_tails_and_missing_ones_are_in_the_middle():
     known = pd.DataFrame({"x": [0.0, 0.0, 0.0, 1.0, 1e9], "none": np.nan})
-    matrix = TabularColumns.of(known).matrix(
-        pd.DataFrame({"x": [0.0, -5, 1.0, 1e9, 1e12, np.nan], "none": 1.0})
-    )
+    others = pd.DataFrame({"x": [0.0, -5, 1.0, 1e9, 1e12, np.nan], "none": 1.0})
+    matrix = TabularColumns.of(known).matrix(others)
     scores = [NormalDist().inv_cdf(share) for share in (0.3, 0.1, 0.7, 0.9, 0.9, 0.5)]
     np.testing.assert_allclose(matrix[:, 0], scores, atol=1e-6)
     np.testing.assert_array_equal(matrix[:, 1], 0)

@@ -36,9 +36,8 @@ def test_a_cell_that_is_off_gets_the_mean_of_what_is_left():
 
 def test_the_patch_that_lowers_the_squared_error_most_comes_first():
     label = np.r_[np.ones(40), np.zeros(40)]
-    first, *others = patches(
-        held_out([0.5] * 80, label), both(80), bins=1, tolerance=0.01, smallest=5
-    )
+    options = {"bins": 1, "tolerance": 0.01, "smallest": 5}
+    first, *others = patches(held_out([0.5] * 80, label), both(80), **options)
     assert first == Patch(1, 0, pytest.approx(0.498, abs=0.01))
     # Of everyone the scores are now too high, so all are lowered, and so forth.
     assert others[0].group == 0

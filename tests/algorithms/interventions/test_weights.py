@@ -68,9 +68,8 @@ def test_closed_form():
     weights = independence_weights(groups, np.array([0.0, 1, 1, 1]), np.array([1.0, 1, 1, 3]))
     # P(a) = P(b) = 1/2, P(1) = 5/6, P(a, 1) = 1/3, P(a, 0) = 1/6, P(b, 1) = 1/2.
     np.testing.assert_allclose(weights, [1 / 2, 5 / 4, 5 / 4, 5 / 6])
-    nobody = independence_weights(
-        pd.Series(list("aabb")), np.arange(4) % 2.0, np.array([1.0, 1, 1, 0])
-    )
+    groups, y = pd.Series(list("aabb")), np.arange(4) % 2.0
+    nobody = independence_weights(groups, y, np.array([1.0, 1, 1, 0]))
     assert (nobody > 0).tolist() == [True, True, True, False]
 
 

@@ -1,7 +1,6 @@
 """Every experiment is planned job by job, and its runs are found again."""
 
 import os
-from itertools import product
 from math import prod
 from types import SimpleNamespace
 from unittest import mock
@@ -13,10 +12,8 @@ from fairbench.cli.verbs.run import run_words
 from fairbench.components import files_of, parts_of
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest
-from fairbench.data.download import entries
 from fairbench.experiments import build
-from fairbench.experiments.build import _family_of
-from fairbench.experiments.configuration import Presets, experiments_in, identity_of
+from fairbench.experiments.configuration import Presets, identity_of
 from fairbench.results.catalogue import flat
 from tests.harness import configuration, quick
 from tests.papers import stand_ins
@@ -81,25 +78,6 @@ def own_options(name):
     """Return what an experiment's file says itself, option by option."""
     (*_, own) = parts_of("experiment", name)
     return flat({key: own[key] for key in own if key not in ("defaults", "hydra")})
-
-
-@pytest.mark.thorough
-def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
-    presets = Presets()
-    sweeps = [presets.experiment(name) for name in experiments_in("atlas")]
-    module = {entry.name: entry.module for entry in entries()}
-    tasks, families, fits = set(), set(), 0
-    for sweep in sweeps:
-        fixed, varied, _ = sweep
-        tasks |= set(product(varied["dataset"], varied.get("protect", ["null"])))
-        families |= {_family_of(module[name]) for name in varied["dataset"]}
-        assert fixed["split.repeats"] == 10
-        # Methods are counted once: some are readings of the same fit.
-        fits += 10 * prod(len(values) for name, values in varied.items() if name != "method")
-    assert len(tasks) >= 30
-    assert len(families) >= 20
-    assert "simulated" not in families
-    assert fits >= 10_000
 
 
 def composed(experiment, *words, which=0):

@@ -84,20 +84,16 @@ def test_what_is_no_such_file_is_refused_and_left(
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "source"),
-    [
-        ("toy.csv.gz", gzip.compress(LARGE, mtime=0), SOURCE),
-        ("toy.csv", zipped("in/toy.csv", LARGE), ZIPPED),
-    ],
-    ids=["gzip", "zip"],
-)
-def test_no_more_is_unpacked_than_the_recorded_file_has(tmp_path, name, content, source):
-    put(tmp_path, content, name)
-    source = replace(source, size=len(CONTENT))
-    with pytest.raises(DataError, match=f"more than {len(CONTENT)} bytes, which the recorded"):
-        archive_of(tmp_path).read(source)
-    assert archive_of(tmp_path, verify=False).read(source) == LARGE
+def test_no_more_is_unpacked_than_the_recorded_file_has(tmp_path):
+    for name, content, source in (
+        ("toy.csv.gz", gzip.compress(LARGE, mtime=0), replace(SOURCE, size=len(CONTENT))),
+        ("toy.csv", zipped("in/toy.csv", LARGE), replace(ZIPPED, size=len(CONTENT))),
+    ):
+        path = put(tmp_path, content, name)
+        with pytest.raises(DataError, match=f"more than {len(CONTENT)} bytes, which the recorded"):
+            archive_of(tmp_path).read(source)
+        assert archive_of(tmp_path, verify=False).read(source) == LARGE
+        path.unlink()
 
 
 def test_a_wrong_checksum_names_both_and_leaves_the_file(tmp_path):

@@ -111,17 +111,6 @@ def test_values_are_means_over_the_repeats_that_have_one():
     assert not [name for name in result if name.startswith(("reliability", "spread_predicted"))]
 
 
-def test_variants_and_other_attributes_are_left_to_the_files():
-    own = metrics_of("ab")
-    varied = own.assign(variant="max_depth=5", value=own["value"] / 2)
-    other = metrics_of("cd", "sex")
-    of_sex = other[other["attribute"] == "sex"]
-    result = logged(pd.concat([varied, own, of_sex], ignore_index=True))
-    assert result == logged(own)
-    assert {"accuracy", "age/statistical_parity"} <= set(result)
-    assert not [name for name in result if "sex" in name or "max_depth" in name or "rate-" in name]
-
-
 def test_gaps_of_any_attribute_share_one_name():
     result = {}
     for attribute in ("age", "race"):

@@ -215,16 +215,9 @@ def loaded(moments, groups):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("groups", [2, 3])
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (moments.DemographicParity, fairlearn.reductions.DemographicParity),
-        (moments.EqualizedOdds, fairlearn.reductions.EqualizedOdds),
-        (moments.EqualOpportunity, fairlearn.reductions.TruePositiveRateParity),
-    ],
-)
-def test_multipliers_are_projected_as_by_fairlearn(ours, theirs, groups):
-    ours, theirs = ours(), theirs()
+@pytest.mark.parametrize("name", PARITIES)
+def test_multipliers_are_projected_as_by_fairlearn(name, groups):
+    ours, theirs = getattr(moments, name.title().replace("_", ""))(), PARITIES[name]()
     draw = loaded((ours, theirs), groups)
     for _ in range(20):
         multipliers = pd.Series(draw.exponential(size=len(ours.index)), ours.index)

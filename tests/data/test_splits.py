@@ -182,26 +182,6 @@ def test_a_split_that_leaves_a_part_empty_is_refused(make_dataset, split, cluste
         split.folds(make_dataset(10, clusters=clusters), seed=0)
 
 
-HALF = {"train": 0.7, "validation": 0.5}
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "sentence"),
-    [
-        (RepeatedHoldout, {"train": 1}, "split.train is 1; it must be between 0 and 1"),
-        (RepeatedHoldout, {"repeats": 0}, "split.repeats is 0; it must be at least 1"),
-        (Predefined, {"validation": 1}, "split.validation is 1; it must be at least 0 and under 1"),
-        (RepeatedHoldout, HALF, "split.validation=0.5 of split.train=0.7 keeps 35% .* most 0.42"),
-        (KFold, {"n_folds": 1}, "split.n_folds is 1; it must be at least 2"),
-        (KFold, {"repeats": -1}, "split.repeats is -1; it must be at least 1"),
-        (SampledHoldout, {"rows": 1}, "split.rows is 1; it must be at least 2"),
-    ],
-)
-def test_impossible_settings_are_refused(kind, options, sentence):
-    with pytest.raises(UserError, match=f"^{sentence}$"):
-        kind(**options)
-
-
 def test_predefined_refuses_clusters_that_cross_from_training_to_test_rows(make_dataset):
     marks = pd.Series(["train"] * 6 + ["test"] * 4)
     together = pd.Series([0, 0, 1, 1, 2, 2, 3, 3, 4, 4])

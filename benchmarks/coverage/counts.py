@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product, starmap
@@ -11,7 +11,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.simulate import BEFORE, LEVEL, OURS, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import (
+    BEFORE,
+    LEVEL,
+    OURS,
+    Ends,
+    Family,
+    Interval,
+    Random,
+    Sample,
+    Setting,
+)  # fmt: skip
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.posterior import Beta, central_interval, posterior_draws
@@ -69,18 +79,16 @@ class Population:
         first = max(1, self.groups // 2)
         return np.array([large] * first + [small] * (self.groups - first), np.int64)
 
-    def rates(self, replications: int, generator: np.random.Generator) -> Floats:
+    def rates(self, replications: int, generator: Random) -> Floats:
         """Return (R, G) rates; the base rate varies by a tenth of itself between replications."""
-        if self.shape == SPREAD:
-            shape = np.linspace(0, 1, self.groups)
-        else:
-            shape = np.zeros(self.groups)
-            shape[0 if self.shape == FIRST else -1] = 1
+        shape = np.linspace(0, 1, self.groups)
+        if self.shape != SPREAD:
+            shape = np.arange(self.groups) == (0 if self.shape == FIRST else self.groups - 1)
         direction = -1 if self.base > 0.5 else 1
         return varied(self.base, replications, generator)[:, None] + direction * self.gap * shape
 
 
-def varied(base: float, replications: int, generator: np.random.Generator) -> Floats:
+def varied(base: float, replications: int, generator: Random) -> Floats:
     """Return (R,) rates within a tenth of `base`, or of 1 - `base` where that is smaller.
 
     No population then sits where the coverage of discrete counts happens to jump.
@@ -92,19 +100,13 @@ def varied(base: float, replications: int, generator: np.random.Generator) -> Fl
 
 def all_populations(groups: Sequence[int] = GROUPS) -> list[Population]:
     """Return every population of so many groups: some 1,600 of all numbers of groups."""
-    result = []
-    for sizes, count, base, gap in product((*SIZES, *UNEQUAL_SIZES), groups, BASE_RATES, GAPS):
-        for shape in _shapes(sizes, count, gap):
-            result.append(Population(sizes, count, base, gap, shape))
-    return result
-
-
-def _shapes(sizes: tuple[int, int], groups: int, gap: float) -> list[str]:
-    """Return the shapes that differ from each other."""
-    if not gap:
-        return [LAST]
-    unequal = [FIRST] if sizes[0] != sizes[1] else []
-    return [LAST, *unequal, *([SPREAD] if groups > 2 else [])]
+    return [
+        Population(sizes, count, base, gap, shape)
+        for sizes, count, base, gap in product((*SIZES, *UNEQUAL_SIZES), groups, BASE_RATES, GAPS)
+        # Those that differ from each other.
+        for shape in (LAST, *[FIRST] * (sizes[0] != sizes[1]), *[SPREAD] * (count > 2))
+        if gap or shape == LAST
+    ]
 
 
 # Constructions of intervals from counts: ours, the posterior of before, and what others print.
@@ -142,10 +144,9 @@ class Counts:
             return self.successes / self.rows
 
 
-OfCounts: TypeAlias = Callable[[Counts, np.random.Generator], Interval]
-OfSeveral: TypeAlias = Callable[[Sequence[Counts], np.random.Generator], Interval]
+OfCounts: TypeAlias = Callable[[Counts, Random], Interval]
+OfSeveral: TypeAlias = Callable[[Sequence[Counts], Random], Interval]
 Statistic: TypeAlias = Callable[[Floats], Floats]
-Intervals: TypeAlias = Callable[..., Mapping[str, Interval]]
 
 
 # What is estimated, of rates (..., G).
@@ -185,7 +186,7 @@ def _divided(top: Floats, bottom: Floats) -> Floats:
 # Ours.
 
 
-def rate_ours(counts: Counts, _: np.random.Generator) -> Limits:
+def rate_ours(counts: Counts, _: Random) -> Limits:
     """Return modified Jeffreys limits, of few rows nearer to the exact ones."""
     return rate_limits(counts.successes, counts.rows, level=LEVEL)
 
@@ -196,29 +197,29 @@ def of_pair(rates: Callable[..., Limits], joined: Callable[[Limits, Limits], Lim
     Of Wilson's limits these are Newcombe's (1998, method 10) and Donner and Zou's (2012).
     """
 
-    def interval(counts: Counts, draw: np.random.Generator) -> Interval:
+    def interval(counts: Counts, draw: Random) -> Interval:
         limits = rates(counts, draw)
         return joined(limits.take(1), limits.take(0))
 
     return interval
 
 
-def gap_ours(counts: Counts, _: np.random.Generator) -> Interval:
+def gap_ours(counts: Counts, _: Random) -> Interval:
     """Return the folded differences of all pairs."""
     return largest_gap(_group_limits(counts))
 
 
-def gap_of_some(counts: Counts, _: np.random.Generator) -> Interval:
+def gap_of_some(counts: Counts, _: Random) -> Interval:
     """Return the same of the groups that have rows, as if there were no others."""
     return largest_gap(_group_limits(counts).only(counts.rows > 0))
 
 
-def smallest_ours(counts: Counts, _: np.random.Generator) -> Interval:
+def smallest_ours(counts: Counts, _: Random) -> Interval:
     """Return the folded ratios of all pairs."""
     return smallest_ratio(_group_limits(counts))
 
 
-def odds_ours(counts: Sequence[Counts], _: np.random.Generator) -> Interval:
+def odds_ours(counts: Sequence[Counts], _: Random) -> Interval:
     """Return the folded differences of all pairs in several rates."""
     gap = largest_gap(*(_group_limits(each, len(counts)) for each in counts))
     return _where_all_have_rows(counts, gap.lower, gap.upper)
@@ -231,7 +232,7 @@ def _group_limits(counts: Counts, rates: int = 1) -> GroupLimits:
 # The papers' posterior, which was printed before.
 
 
-def rate_posterior(counts: Counts, _: np.random.Generator) -> Interval:
+def rate_posterior(counts: Counts, _: Random) -> Interval:
     """Return the central interval of a rate under Dir(1, 1, 1, 1), in closed form."""
     hits, rows = counts.successes.astype(float), counts.rows
     return Beta(hits + counts.prior, rows - hits + counts.prior).interval(LEVEL)
@@ -239,20 +240,16 @@ def rate_posterior(counts: Counts, _: np.random.Generator) -> Interval:
 
 def posterior(statistic: Statistic) -> OfCounts:
     """Return the central interval of a statistic of the rates' posterior draws."""
-
-    def interval(counts: Counts, draw: np.random.Generator) -> Interval:
-        return central_interval(statistic(_drawn(counts, draw)), LEVEL)
-
-    return interval
+    return lambda counts, draw: central_interval(statistic(_drawn(counts, draw)), LEVEL)
 
 
-def odds_posterior(counts: Sequence[Counts], draw: np.random.Generator) -> Interval:
+def odds_posterior(counts: Sequence[Counts], draw: Random) -> Interval:
     """Return the central interval of the larger of two gaps."""
     gaps = np.maximum(*(gap_of(_drawn(each, draw)) for each in counts))
     return _where_all_have_rows(counts, *central_interval(gaps, LEVEL))
 
 
-def _drawn(counts: Counts, draw: np.random.Generator) -> Floats:
+def _drawn(counts: Counts, draw: Random) -> Floats:
     """Return (T, R, G) posterior draws of the rates."""
     cells = np.stack([counts.successes, counts.rows - counts.successes], axis=-1)
     return posterior_draws(cells, DRAWS, draw, alpha=counts.prior)[..., 0]
@@ -261,7 +258,7 @@ def _drawn(counts: Counts, draw: np.random.Generator) -> Floats:
 # Newcombe, with Wilson's limits.
 
 
-def wilson_limits(counts: Counts, _: np.random.Generator | None = None) -> Limits:
+def wilson_limits(counts: Counts, _: Random | None = None) -> Limits:
     """Return rates with Wilson's (1927) score limits."""
     z, n, p = quantile(LEVEL), counts.rows, counts.rate
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -270,43 +267,40 @@ def wilson_limits(counts: Counts, _: np.random.Generator | None = None) -> Limit
     return Limits(p, centre - half, centre + half)
 
 
-def gap_newcombe(counts: Counts, _: np.random.Generator) -> Interval:
+def gap_newcombe(counts: Counts, _: Random) -> Interval:
     """Return Newcombe's interval of the two groups that lie furthest apart."""
-    high, low = _extremes(wilson_limits(counts))
-    return difference_limits(high, low)
+    return difference_limits(*_extremes(wilson_limits(counts)))
 
 
-def smallest_newcombe(counts: Counts, _: np.random.Generator) -> Interval:
+def smallest_newcombe(counts: Counts, _: Random) -> Interval:
     """Return Donner and Zou's interval of the two groups that lie furthest apart, at most 1."""
     high, low = _extremes(wilson_limits(counts))
     ratio = ratio_limits(low, high)
     return ratio.lower, np.minimum(ratio.upper, 1)
 
 
-def _extremes(limits: Limits) -> tuple[Limits, Limits]:
+def _extremes(limits: Limits) -> list[Limits]:
     """Return the limits of the group of the highest and of the lowest rate."""
-    places = (limits.value.argmax(axis=-1), limits.value.argmin(axis=-1))
-    high, low = (
+    return [
         Limits(*(np.take_along_axis(limit, place[:, None], axis=-1)[:, 0] for limit in limits))
-        for place in places
-    )
-    return high, low
+        for place in (limits.value.argmax(axis=-1), limits.value.argmin(axis=-1))
+    ]
 
 
 # Wald.
 
 
-def rate_wald(counts: Counts, _: np.random.Generator) -> Interval:
+def rate_wald(counts: Counts, _: Random) -> Interval:
     """Return the rate and 1.96 of its estimated standard errors."""
     return _around(counts.rate, np.sqrt(_variance(counts)))
 
 
-def difference_wald(counts: Counts, _: np.random.Generator) -> Interval:
+def difference_wald(counts: Counts, _: Random) -> Interval:
     """Return the difference and 1.96 of its estimated standard errors."""
     return _around(difference_of(counts.rate), np.sqrt(_variance(counts).sum(axis=-1)))
 
 
-def ratio_wald(counts: Counts, _: np.random.Generator) -> Interval:
+def ratio_wald(counts: Counts, _: Random) -> Interval:
     """Return the log ratio and 1.96 of its standard errors, as a ratio (Katz et al. 1978)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt((_variance(counts) / counts.rate**2).sum(axis=-1))
@@ -315,7 +309,7 @@ def ratio_wald(counts: Counts, _: np.random.Generator) -> Interval:
     return np.where(unknown, np.nan, np.exp(lower)), np.where(unknown, np.nan, np.exp(upper))
 
 
-def gap_wald(counts: Counts, _: np.random.Generator) -> Interval:
+def gap_wald(counts: Counts, _: Random) -> Interval:
     """Return the Wald interval of the two groups that lie furthest apart."""
     rate, error = counts.rate, np.sqrt(_variance(counts))
     high, low = _extremes(Limits(rate, error, error))
@@ -341,7 +335,7 @@ def bootstrap(statistic: Statistic) -> OfCounts:
     counts of groups and outcomes are multinomial.
     """
 
-    def interval(counts: Counts, draw: np.random.Generator) -> Interval:
+    def interval(counts: Counts, draw: Random) -> Interval:
         cells = np.concatenate([counts.successes, counts.rows - counts.successes], axis=-1)
         total = cells.sum(axis=-1, keepdims=True)
         drawn = draw.multinomial(total[:, 0], cells / total, size=(DRAWS, len(cells)))
@@ -370,14 +364,11 @@ def bootstrap_quantiles(resampled: NDArray[np.int64], statistic: Statistic) -> I
 def of_larger_gap(interval: OfCounts) -> OfSeveral:
     """Return, replication by replication, the interval of the rate with the larger gap."""
 
-    def larger(counts: Sequence[Counts], draw: np.random.Generator) -> Interval:
+    def larger(counts: Sequence[Counts], draw: Random) -> Interval:
         gaps = np.stack([gap_of(each.rate) for each in counts])
-        place = np.where(np.isnan(gaps), -1, gaps).argmax(axis=0)[None]
-        intervals = (interval(each, draw)[-2:] for each in counts)
-        lower, upper = (
-            np.take_along_axis(np.stack(ends), place, axis=0)[0]
-            for ends in zip(*intervals, strict=True)
-        )
+        place = np.where(np.isnan(gaps), -1, gaps).argmax(axis=0)[None, None]
+        ends = np.stack([np.stack(interval(each, draw)[-2:]) for each in counts], axis=1)
+        lower, upper = np.take_along_axis(ends, place, axis=1)[:, 0]
         return _where_all_have_rows(counts, lower, upper)
 
     return larger
@@ -400,11 +391,7 @@ def _one_rate(size: int, rate: float, words: str = "") -> Setting:
     return Setting(name=f"{size} rows, rate {rate:g}{words}", size=size, rate=rate)
 
 
-def _one_rates() -> Iterator[Setting]:
-    return starmap(_one_rate, product(RATE_SIZES, RATES))
-
-
-def _draw_rate(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_rate(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw counts (R, 1) of one rate; everything is asked of shares of all rows and of some."""
     rate = varied(population.rate, replications, draw)
     counts = Counts(draw.binomial(population.size, rate)[:, None], np.array([population.size]))
@@ -423,10 +410,10 @@ def _fixed_rates() -> list[Setting]:
     return [_one_rate(n, p, " in all replications") for n, p in at]
 
 
-def _draw_fixed(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_fixed(population: Setting, replications: int, draw: Random) -> Sample:
     hits = draw.binomial(population.size, population.rate, (replications, 1))
     counts = Counts(hits, np.array([population.size]))
-    return Sample(counts, {"rate": np.full((replications, 1), population.rate)})
+    return Sample(counts, np.full((replications, 1), population.rate))
 
 
 def _tiny() -> Iterator[Setting]:
@@ -444,20 +431,20 @@ def _tiny() -> Iterator[Setting]:
         yield Setting(name=name, sizes=sizes, share=share, base=base, gap=gap)
 
 
-def _draw_tiny(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_tiny(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw counts; the truth is the gap of all groups, whether or not they have rows."""
     sizes = np.tile(np.array(population.sizes), (replications, 1))
     rows = draw.binomial(sizes, population.share)
     rates = np.full(sizes.shape, population.base)
     rates[:, -1] -= population.gap
     counts = Counts(draw.binomial(rows, rates), rows)
-    return Sample(counts, {"largest gap": np.full(replications, population.gap)})
+    return Sample(counts, np.full(replications, population.gap))
 
 
-def _of_both_shares(interval: OfCounts) -> Intervals:
+def _of_both_shares(interval: OfCounts) -> Callable[[Counts, Random], Ends]:
     """Return a rate's construction for shares of everyone and of some, which priors tell apart."""
 
-    def intervals(counts: Counts, draw: np.random.Generator) -> Mapping[str, Interval]:
+    def intervals(counts: Counts, draw: Random) -> Ends:
         some = Counts(counts.successes, counts.size, prior=1.0)
         return {
             "share of everyone": interval(counts, draw),
@@ -467,23 +454,21 @@ def _of_both_shares(interval: OfCounts) -> Intervals:
     return intervals
 
 
-def _draw_all(
-    metric: str,
-    statistic: Statistic,
-    population: Population,
-    replications: int,
-    draw: np.random.Generator,
-) -> Sample:
-    """Draw all groups' counts; the truth is the statistic of their rates."""
-    rates = population.rates(replications, draw)
-    counts = Counts(draw.binomial(population.rows, rates), population.rows)
-    return Sample(counts, {metric: statistic(rates)})
+def _drawing(statistic: Statistic) -> Callable[[Population, int, Random], Sample]:
+    """Return what draws all groups' counts; the truth is the statistic of their rates."""
+
+    def drawn(population: Population, replications: int, draw: Random) -> Sample:
+        rates = population.rates(replications, draw)
+        counts = Counts(draw.binomial(population.rows, rates), population.rows)
+        return Sample(counts, statistic(rates))
+
+    return drawn
 
 
 POSITIVES, FALSE_POSITIVES = 0.3, 0.1
 
 
-def _draw_odds(population: Population, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_odds(population: Population, replications: int, draw: Random) -> Sample:
     """Draw counts of two rates: of the positives, 30 % of all rows, and of the negatives.
 
     The true positive rates are the population's; the false positive rates lie around 10 % and
@@ -500,11 +485,7 @@ def _draw_odds(population: Population, replications: int, draw: np.random.Genera
         Counts(draw.binomial(positives, caught), positives, prior=1.0),
         Counts(draw.binomial(negatives, alarms), negatives, prior=1.0),
     )
-    return Sample(counts, {"equalized odds": np.maximum(np.ptp(caught, 1), np.ptp(alarms, 1))})
-
-
-def _single(metric: str, interval: OfCounts | OfSeveral) -> Intervals:
-    return lambda counts, draw: {metric: interval(counts, draw)}
+    return Sample(counts, np.maximum(np.ptp(caught, 1), np.ptp(alarms, 1)))
 
 
 _OF_FORM = {
@@ -516,89 +497,54 @@ _OF_FORM = {
 def _of_two(form: str) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
     joined, of_rates, wald = _OF_FORM[form]
-    return Family(
-        f"{form}s",
-        partial(all_populations, (2,)),
-        partial(_draw_all, form, of_rates),
-        {
-            OURS: _single(form, of_pair(rate_ours, joined)),
-            BEFORE: (_single(form, posterior(of_rates)), 500, 1),
-            "Newcombe": _single(form, of_pair(wilson_limits, joined)),
-            "Wald": _single(form, wald),
-        },
-        replications=2000,
-        bounded=form == "ratio",
-    )
+    made = {
+        OURS: of_pair(rate_ours, joined),
+        BEFORE: (posterior(of_rates), 500, 1),
+        "Newcombe": of_pair(wilson_limits, joined),
+        "Wald": wald,
+    }
+    of = partial(all_populations, (2,))
+    bounded = form == "ratio"
+    return Family(f"{form}s", of, _drawing(of_rates), made, 2000, metric=form, bounded=bounded)
 
 
+_RATE = {
+    OURS: _of_both_shares(rate_ours),
+    BEFORE: _of_both_shares(rate_posterior),
+    "Wilson": _of_both_shares(wilson_limits),
+    "Wald": _of_both_shares(rate_wald),
+    BOOTSTRAP: (_of_both_shares(bootstrap(rate_of)), 500, 1),
+}
+_GAP = {
+    OURS: gap_ours,
+    BEFORE: (posterior(gap_of), 200, 4),
+    "Newcombe": gap_newcombe,
+    "Wald": gap_wald,
+    BOOTSTRAP: (bootstrap(gap_of), 200, 16),
+}
+_GAP_OF_TINY = {OURS: gap_ours, "leaving out groups without rows": gap_of_some}
+_SMALLEST = {
+    OURS: smallest_ours,
+    BEFORE: (posterior(smallest_of), 200, 4),
+    "Newcombe": smallest_newcombe,
+    BOOTSTRAP: (bootstrap(smallest_of), 200, 16),
+}
+_ODDS = {
+    OURS: odds_ours,
+    BEFORE: (odds_posterior, 200, 4),
+    "Newcombe": of_larger_gap(gap_newcombe),
+    "Wald": of_larger_gap(gap_wald),
+}
+_FEW = {OURS: rate_ours, "Wilson": wilson_limits, "Wald": rate_wald}
+_ALL, _WIDEST, _LEAST = all_populations, "largest gap", "smallest ratio"
 FAMILIES = (
     Family(
-        "rates",
-        _one_rates,
-        _draw_rate,
-        {
-            OURS: _of_both_shares(rate_ours),
-            BEFORE: _of_both_shares(rate_posterior),
-            "Wilson": _of_both_shares(wilson_limits),
-            "Wald": _of_both_shares(rate_wald),
-            BOOTSTRAP: (_of_both_shares(bootstrap(rate_of)), 500, 1),
-        },
-        replications=5000,
+        "rates", lambda: starmap(_one_rate, product(RATE_SIZES, RATES)), _draw_rate, _RATE, 5000
     ),
     *map(_of_two, _OF_FORM),
-    Family(
-        "gaps",
-        all_populations,
-        partial(_draw_all, "largest gap", gap_of),
-        {
-            OURS: _single("largest gap", gap_ours),
-            BEFORE: (_single("largest gap", posterior(gap_of)), 200, 4),
-            "Newcombe": _single("largest gap", gap_newcombe),
-            "Wald": _single("largest gap", gap_wald),
-            BOOTSTRAP: (_single("largest gap", bootstrap(gap_of)), 200, 16),
-        },
-    ),
-    Family(
-        "fixed_rates",
-        _fixed_rates,
-        _draw_fixed,
-        {
-            OURS: _single("rate", rate_ours),
-            "Wilson": _single("rate", wilson_limits),
-            "Wald": _single("rate", rate_wald),
-        },
-        replications=5000,
-    ),
-    Family(
-        "gaps_with_tiny_groups",
-        _tiny,
-        _draw_tiny,
-        {
-            OURS: _single("largest gap", gap_ours),
-            "leaving out groups without rows": _single("largest gap", gap_of_some),
-        },
-    ),
-    Family(
-        "smallest_ratios",
-        all_populations,
-        partial(_draw_all, "smallest ratio", smallest_of),
-        {
-            OURS: _single("smallest ratio", smallest_ours),
-            BEFORE: (_single("smallest ratio", posterior(smallest_of)), 200, 4),
-            "Newcombe": _single("smallest ratio", smallest_newcombe),
-            BOOTSTRAP: (_single("smallest ratio", bootstrap(smallest_of)), 200, 16),
-        },
-    ),
-    Family(
-        "equalized_odds",
-        all_populations,
-        _draw_odds,
-        {
-            OURS: _single("equalized odds", odds_ours),
-            BEFORE: (_single("equalized odds", odds_posterior), 200, 4),
-            "Newcombe": _single("equalized odds", of_larger_gap(gap_newcombe)),
-            "Wald": _single("equalized odds", of_larger_gap(gap_wald)),
-        },
-        replications=500,
-    ),
+    Family("gaps", _ALL, _drawing(gap_of), _GAP, metric=_WIDEST),
+    Family("fixed_rates", _fixed_rates, _draw_fixed, _FEW, 5000, metric="rate"),
+    Family("gaps_with_tiny_groups", _tiny, _draw_tiny, _GAP_OF_TINY, metric=_WIDEST),
+    Family("smallest_ratios", _ALL, _drawing(smallest_of), _SMALLEST, metric=_LEAST),
+    Family("equalized_odds", _ALL, _draw_odds, _ODDS, 500, metric="equalized odds"),
 )

@@ -14,7 +14,8 @@ from fairbench.core.arrays import Floats, rng
 from fairbench.inference.rates import Limits
 
 Interval = tuple[Floats, Floats] | Limits  # lower and upper ends; of limits, beside their values
-
+Ends = Mapping[str, Interval]  # of several metrics
+Random = np.random.Generator
 Kind = TypeVar("Kind")
 LEVEL = 0.95
 OURS, BEFORE = "ours", "earlier default"  # constructions
@@ -43,14 +44,15 @@ class Sample:
     Attributes
     ----------
     data : what the family's constructions take.
-    truth : of each metric, the (R, ...) values that its intervals should hold.
+    truth : of each metric, the (R, ...) values that its intervals should hold; of a family with one
+        metric, these alone.
     """
 
     data: Any
-    truth: Mapping[str, Floats]
+    truth: Mapping[str, Floats] | Floats
 
 
-Make = Callable[[Any, np.random.Generator], Mapping[str, Interval]]
+Make = Callable[[Any, Random], Ends] | Callable[[Any, Random], Interval]
 
 
 @dataclass(frozen=True)
@@ -63,21 +65,23 @@ class Family:
     populations : returns what is simulated; a short run has a tenth of them, but four.
     draw : takes a population, a number of replications and a generator to a sample.
     constructions : ways to make intervals, by name: functions of a sample's data and a generator
-        (for those that draw) to the lower and upper ends of each metric, of the shape of its truth;
-        NaN where no interval is printed. What they have of metrics that the truth has not is left
-        out. With one that is slow there is the most of replications, and in which part of the
-        populations it is simulated: in one of so many.
+        (for those that draw) to the lower and upper ends of each metric, of the shape of its truth
+        (of one metric, these alone); NaN where no interval is printed. What they have of metrics
+        that the truth has not is left out. With one that is slow there is the most of replications,
+        and in which part of the populations it is simulated: in one of so many.
     replications : of a full run; a short one has a fifth of them, and a slow population a quarter.
     most : so many of its populations are simulated, evenly from a fixed shuffle; 0 for all.
+    metric : the only one that there is; empty where truths and ends are by metric.
     bounded : widths are measured on the scale v / (1 + |v|), as one may be infinite.
     """
 
     name: str
     populations: Callable[[], Iterable[Any]]
-    draw: Callable[[Any, int, np.random.Generator], Sample]
+    draw: Callable[[Any, int, Random], Sample]
     constructions: Mapping[str, Make | tuple[Make, int, int]]
     replications: int = 1000
     most: int = 0
+    metric: str = ""
     bounded: bool = False
 
 
@@ -141,10 +145,13 @@ def simulate(family: Family, *, short: bool = False, construction: str = "") -> 
                 draw = rng(0, "coverage", *keys)
                 samples[replications] = family.draw(population, replications, draw)
             sample = samples[replications]
-            result = make(sample.data, rng(0, "intervals", *keys))
-            for metric in (metric for metric in result if metric in sample.truth):
+            ends: Any = make(sample.data, rng(0, "intervals", *keys))
+            truth: Any = sample.truth
+            if family.metric:
+                ends, truth = {family.metric: ends}, {family.metric: truth}
+            for metric in (metric for metric in ends if metric in truth):
                 names = (family.name, metric, name, population.name)
-                yield count(names, sample.truth[metric], result[metric], family.bounded)
+                yield count(names, truth[metric], ends[metric], family.bounded)
 
 
 def thinned(populations: Sequence[Kind], count: int) -> list[Kind]:

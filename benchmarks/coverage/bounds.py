@@ -12,18 +12,14 @@ from itertools import product, starmap
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.partial import NOTHING, ProxyRows, RateBounds, SelectedLabels
 from fairbench.inference.rates import difference_limits
 from fairbench.metrics import registry as rates
-from fairbench.metrics.registry import Rate
 
-RATES: tuple[Rate, ...] = (
-    rates.base_rate,
-    rates.accuracy,
-    rates.true_positive_rate,
-    rates.false_positive_rate,
+RATES: tuple[rates.Rate, ...] = (
+    *(rates.base_rate, rates.accuracy, rates.true_positive_rate, rates.false_positive_rate),
     rates.positive_predictive_value,
 )
 BANDS, GROUPS = 3, 2
@@ -49,17 +45,18 @@ def _selections() -> Iterator[Setting]:
     return starmap(selection, product((200, 1000, 5000), (1.0, 0.5), (1.5, 5.0, NOTHING), SIDES))
 
 
-def _unseen(population: Setting, share: Floats, draw: np.random.Generator) -> Floats:
+def _unseen(population: Setting, share: Floats, draw: Random) -> Floats:
     """Return the share of label 1 among those who were not selected."""
-    between = draw.uniform(-1, 1, share.shape)
-    power = between if not population.side else np.full(share.shape, float(population.side))
+    power = draw.uniform(-1, 1, share.shape)
+    if population.side:
+        power = np.full(share.shape, float(population.side))
     if np.isinf(population.odds):
         return (power + 1) / 2
     factor = population.odds**power
     return np.asarray(factor * share / (1 + (factor - 1) * share))
 
 
-def draw_selection(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def draw_selection(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw rows of two groups by selection, decision and band, each replication another world."""
     shape = (replications, GROUPS, 2, 2, BANDS)
     cells = draw.dirichlet([3.0] * (4 * BANDS), shape[:2])
@@ -80,39 +77,35 @@ def _truths(cells: Floats) -> Mapping[str, Floats]:
     result: dict[str, Floats] = {}
     for rate in RATES:
         value = rate(cells)
-        result |= {rate.name: value, _difference(rate): value[:, 1] - value[:, 0]}
+        result |= {rate.name: value, f"difference in {rate.name}": value[:, 1] - value[:, 0]}
     return result
 
 
-def _difference(rate: Rate) -> str:
-    return f"difference in {rate.name}"
-
-
-def _intervals(ends: Mapping[str, RateBounds]) -> Mapping[str, Interval]:
+def _intervals(ends: Mapping[str, RateBounds]) -> Ends:
     """Return the intervals of rates (R, 2) from their ends, and of differences (R,)."""
     result: dict[str, Interval] = {}
-    for rate in RATES:
-        each = ends[rate.name]
+    for name, each in ends.items():
         low, high = each.limits(LEVEL)
-        result[rate.name] = each.interval(LEVEL)
-        result[_difference(rate)] = (
+        result[name] = each.interval(LEVEL)
+        result[f"difference in {name}"] = (
             difference_limits(low.take(1), high.take(0)).lower,
             difference_limits(high.take(1), low.take(0)).upper,
         )
     return result
 
 
-def _of_selected(
-    data: tuple[Setting, SelectedLabels], _: np.random.Generator, *, alike: bool
-) -> Mapping[str, Interval]:
+def _of_selected(data: tuple[Setting, SelectedLabels], _: Random, *, alike: bool) -> Ends:
     """Return the intervals at the odds that are assumed, or as if the others were alike."""
     population, labels = data
     odds = 1.0 if alike else population.odds
-    return _intervals({rate.name: _by_group(labels.bounds(rate, odds=odds)) for rate in RATES})
-
-
-def _by_group(ends: RateBounds) -> RateBounds:
-    return RateBounds(*(part.reshape(2, -1, GROUPS) for part in (ends.value, ends.rows)))
+    ends = {rate.name: labels.bounds(rate, odds=odds) for rate in RATES}
+    by_group = (2, -1, GROUPS)
+    return _intervals(
+        {
+            name: RateBounds(of.value.reshape(by_group), of.rows.reshape(by_group))
+            for name, of in ends.items()
+        }
+    )
 
 
 def proxies(rows: int, side: int, distinct: int) -> Setting:
@@ -134,7 +127,7 @@ def _proxies() -> Iterator[Setting]:
 
 
 def proxy_rows(
-    side: int, distinct: int, rows: int, draw: np.random.Generator
+    side: int, distinct: int, rows: int, draw: Random
 ) -> tuple[ProxyRows, NDArray[np.int64]]:
     """Draw people with probabilities of two groups, and the groups."""
     share = draw.beta(0.5, 0.8, rows)
@@ -157,14 +150,14 @@ def proxy_truth(side: int, distinct: int) -> Floats:
     return np.stack([np.bincount(result.cell[member == g], minlength=4) for g in (0, 1)]) / _WHOLE
 
 
-def _draw_proxies(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_proxies(population: Setting, replications: int, draw: Random) -> Sample:
     kind = population.side, population.distinct
     result = [proxy_rows(*kind, population.rows, draw)[0] for _ in range(replications)]
     cells = np.broadcast_to(proxy_truth(*kind), (replications, GROUPS, 4))
     return Sample(result, _truths(cells))
 
 
-def _proxy_bounds(data: Sequence[ProxyRows], _: np.random.Generator) -> Mapping[str, Interval]:
+def _proxy_bounds(data: Sequence[ProxyRows], _: Random) -> Ends:
     ends = {}
     for rate in RATES:
         each = [rows.bounds(rate) for rows in data]
@@ -173,22 +166,11 @@ def _proxy_bounds(data: Sequence[ProxyRows], _: np.random.Generator) -> Mapping[
     return _intervals(ends)
 
 
+_SELECTED = {
+    "ours": partial(_of_selected, alike=False),
+    "as if alike": partial(_of_selected, alike=True),
+}
 FAMILIES = (
-    Family(
-        "selected",
-        _selections,
-        draw_selection,
-        {
-            "ours": partial(_of_selected, alike=False),
-            "as if alike": partial(_of_selected, alike=True),
-        },
-        replications=2000,
-    ),
-    Family(
-        "proxies",
-        _proxies,
-        _draw_proxies,
-        {"ours": _proxy_bounds},
-        replications=300,
-    ),
+    Family("selected", _selections, draw_selection, _SELECTED, 2000),
+    Family("proxies", _proxies, _draw_proxies, {"ours": _proxy_bounds}, 300),
 )

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.simulate import BEFORE, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import BEFORE, Ends, Family, Sample, Setting
 from fairbench import Evaluator, evaluate
 from fairbench.core.arrays import Floats, rng
 from fairbench.evaluation.table import VALUE, setting_text
@@ -154,7 +154,7 @@ def _rows(arguments: dict[str, Any], evaluator: Evaluator) -> pd.DataFrame:
     return table.assign(setting=setting_text(table).astype(str))
 
 
-def _intervals(evaluator: Evaluator, data: Known, _: np.random.Generator) -> Mapping[str, Interval]:
+def _intervals(evaluator: Evaluator, data: Known, _: np.random.Generator) -> Ends:
     """Return both ends of every row that is known, NaN where none is printed."""
     parts = []
     for arguments, known in data:
@@ -179,15 +179,8 @@ def _same_bins(table: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return table[~of_diagram]
 
 
-FAMILIES = (
-    Family(
-        "evaluate",
-        _everything,
-        _draw,
-        {
-            "ours": partial(_intervals, Evaluator()),
-            BEFORE: partial(_intervals, Evaluator(interval="dirichlet")),
-        },
-        replications=POPULATIONS,
-    ),
-)
+_MADE = {
+    "ours": partial(_intervals, Evaluator()),
+    BEFORE: partial(_intervals, Evaluator(interval="dirichlet")),
+}
+FAMILIES = (Family("evaluate", _everything, _draw, _MADE, POPULATIONS),)

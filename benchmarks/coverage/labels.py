@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, starmap
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting
-from fairbench.core.arrays import Floats
+from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
+from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.groups import LabelledIntervals
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import centred
@@ -30,9 +29,7 @@ from fairbench_label.questions import LEAST_SHARE
 Codes = NDArray[np.int64]
 ROWS, GRID, BLOCK = 4000, 2001, 50
 RATES: tuple[registry.Rate, ...] = (
-    registry.accuracy,
-    registry.true_positive_rate,
-    registry.false_positive_rate,
+    *(registry.accuracy, registry.true_positive_rate, registry.false_positive_rate),
     registry.positive_predictive_value,
 )
 OF_MEAN: tuple[registry.Rate, ...] = (registry.true_positive_rate, registry.true_negative_rate)
@@ -95,8 +92,30 @@ class Pools:
     decision: Codes
     group: Codes
     label: Codes
-    known: NDArray[np.bool_]
+    known: Mask
     groups: int
+
+    def blocks(self) -> Iterator[Pools]:
+        """Yield some replications at a time, small enough for the memory."""
+        names = ("score", "decision", "group", "label", "known")
+        for start in range(0, len(self.score), BLOCK):
+            some = {name: getattr(self, name)[start : start + BLOCK] for name in names}
+            yield replace(self, **some)
+
+    @property
+    def code(self) -> Codes:
+        """The group of each row, (R N,), other ones in each replication."""
+        return (self.group + self.groups * np.arange(len(self.score))[:, None]).ravel()
+
+    def labelled(self, code: Codes, groups: int, weight: Floats | None = None) -> LabelledRows:
+        """Return all rows together, in these groups."""
+        score, decision, rows = (
+            self.score.ravel(),
+            self.decision.ravel(),
+            np.flatnonzero(self.known),
+        )
+        label = self.label.ravel()[rows]
+        return LabelledRows(score, decision, code, groups, rows, label, weight)
 
 
 def _populations() -> Sequence[Setting]:
@@ -137,7 +156,7 @@ def _probability(population: Setting, score: Floats, last: Floats, moved: Floats
     return np.asarray(special.expit(slopes * log_odds + shifts + moved))
 
 
-def drawn(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def drawn(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw pools of a population, and say what is true of it."""
     groups, shape = len(population.shares), (replications, ROWS)
     moved = draw.uniform(-0.1, 0.1, (replications, 1))
@@ -152,14 +171,11 @@ def drawn(population: Setting, replications: int, draw: np.random.Generator) -> 
         known[r, _chosen(population, group[r], label[r] != decision[r], draw)] = True
     if population.scores == HIDDEN:
         score = np.full(shape, SHOWN)
-    return Sample(
-        Pools(score, decision, group, label, known, groups), _truths(population, grid, moved)
-    )
+    pools = Pools(score, decision, group, label, known, groups)
+    return Sample(pools, _truths(population, grid, moved))
 
 
-def _chosen(
-    population: Setting, group: Codes, wrong: NDArray[np.bool_], draw: np.random.Generator
-) -> Codes:
+def _chosen(population: Setting, group: Codes, wrong: Mask, draw: Random) -> Codes:
     """Return which rows get a label."""
     order = draw.permutation(ROWS)
     if not population.active:
@@ -167,12 +183,9 @@ def _chosen(
     groups = len(population.shares)
     first = [order[group[order] == g] for g in range(groups)]
     each = max(1, population.labels // 2 // groups)
-    shares = [wrong[rows[:each]].mean() for rows in first]
-    worst = int(np.argmax(shares))
+    worst = int(np.argmax([wrong[rows[:each]].mean() for rows in first]))
     more = population.labels - each * groups
-    return np.concatenate(
-        [rows[: each + (more if g == worst else 0)] for g, rows in enumerate(first)]
-    )
+    return np.concatenate([rows[: each + more * (g == worst)] for g, rows in enumerate(first)])
 
 
 def _truths(population: Setting, grid: Floats, moved: Floats) -> Mapping[str, Floats]:
@@ -217,7 +230,7 @@ def _gap(rate: registry.Rate) -> str:
     return f"largest gap in {rate.name}"
 
 
-def _intervals(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
+def _intervals(successes: Floats, sizes: Floats) -> Ends:
     """Return the intervals of counts (K, R, G) of every rate."""
     result: dict[str, Interval] = {}
     for rate, x, n in zip(RATES, successes, sizes, strict=True):
@@ -225,83 +238,61 @@ def _intervals(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
         result[_of_groups(rate)] = limits
         if x.shape[-1] == 1:
             continue
-        value = np.where(n > 0, limits.value, 0.5)  # of no rows, all is possible
-        whole = Limits(value, limits.lower, limits.upper)
+        # Of no rows, all is possible.
+        whole = Limits(np.where(n > 0, limits.value, 0.5), limits.lower, limits.upper)
         result[_difference(rate)] = difference_limits(whole.take(-1), whole.take(0))
         result[_gap(rate)] = largest_gap(GroupLimits.of(x, n, level=LEVEL))
     return result
 
 
-def _balanced(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
+def _balanced(successes: Floats, sizes: Floats) -> Ends:
     """Return the interval of balanced accuracy from counts (2, R, G) of its rates."""
     parts = rate_limits(successes, sizes, level=LEVEL)
     return {BALANCED: mean_limits(*(Limits(*(end[i] for end in parts)) for i in (0, 1)))}
 
 
-def _blocks(pools: Pools) -> Iterator[tuple[slice, Codes]]:
-    """Yield ranges of replications, small enough for the memory, with each row's (R, N) place."""
-    for start in range(0, len(pools.score), BLOCK):
-        block = slice(start, start + BLOCK)
-        count = len(pools.score[block])
-        yield block, pools.group[block] + pools.groups * np.arange(count)[:, None]
-
-
-def counts_assisted(pools: Pools, of: Sequence[registry.Rate] = RATES) -> tuple[Floats, Floats]:
-    """Return what labels and scores are worth, successes and sizes (K, R, G) of every rate."""
-    return _in_blocks(pools, lambda labelled: labelled.effective_counts(of))
-
-
 def _in_blocks(
     pools: Pools, worth: Callable[[LabelledRows], tuple[Floats, Floats]]
 ) -> tuple[Floats, Floats]:
+    """Return what labels and scores are worth, successes and sizes (K, R, G) of every rate."""
     parts = []
-    for block, code in _blocks(pools):
-        result = worth(_labelled(pools, block, code, len(code) * pools.groups))
-        parts.append([each.reshape(len(each), len(code), pools.groups) for each in result])
+    for block in pools.blocks():
+        shape = len(block.score), pools.groups
+        result = worth(block.labelled(block.code, shape[0] * shape[1]))
+        parts.append([each.reshape(len(each), *shape) for each in result])
     successes, sizes = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     return successes, sizes
-
-
-def _labelled(
-    pools: Pools, block: slice, code: Codes, groups: int, weight: Floats | None = None
-) -> LabelledRows:
-    rows = np.flatnonzero(pools.known[block].ravel())
-    score, decision = pools.score[block].ravel(), pools.decision[block].ravel()
-    label = pools.label[block].ravel()[rows]
-    return LabelledRows(score, decision, code.ravel(), groups, rows, label, weight)
 
 
 def _everyone(pools: Pools) -> Interval:
     """Return the interval of everyone's accuracy, where labels stand for unequally many rows."""
     parts = []
-    for block, code in _blocks(pools):
-        groups = len(code) * pools.groups
-        of = code.ravel()[np.flatnonzero(pools.known[block].ravel())]
-        rows, labels = (np.bincount(each, minlength=groups) for each in (code.ravel(), of))
+    for block in pools.blocks():
+        count, code = len(block.score), block.code
+        of = code[block.known.ravel()]
+        rows, labels = (np.bincount(each, minlength=count * pools.groups) for each in (code, of))
         weight = (rows / np.maximum(labels, 1))[of]
-        whole = np.repeat(np.arange(len(code)), ROWS)
-        labelled = _labelled(pools, block, whole, len(code), weight)
+        labelled = block.labelled(np.repeat(np.arange(count), ROWS), count, weight)
         parts.append(labelled.effective_counts([registry.accuracy]))
     successes, sizes = (np.concatenate([part[i][0] for part in parts]) for i in (0, 1))
     return rate_limits(successes, sizes, level=LEVEL)
 
 
-def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+def _assisted(pools: Pools, _: Random) -> Ends:
     of_mean = _in_blocks(pools, lambda labelled: labelled.effective_counts_of_mean(OF_MEAN))
-    result = _intervals(*counts_assisted(pools))
-    return {**result, **_balanced(*of_mean), EVERYONE: _everyone(pools)}
+    of_rates = _in_blocks(pools, lambda labelled: labelled.effective_counts(RATES))
+    return {**_intervals(*of_rates), **_balanced(*of_mean), EVERYONE: _everyone(pools)}
 
 
 def counts_alone(pools: Pools, of: Sequence[registry.Rate] = RATES) -> tuple[Floats, Floats]:
     """Return the counts of labelled rows by themselves, (K, R, G)."""
-    count, groups = len(pools.score), pools.groups
-    cell = 2 * pools.label + pools.decision
-    place = (np.arange(count)[:, None] * groups + pools.group) * 4 + cell
-    counted = np.bincount(place[pools.known], minlength=count * groups * 4)
-    return registry.shares_of(of, counted.reshape(count, groups, 4))
+    shape = len(pools.score), pools.groups, 4
+    place = pools.code * 4 + (2 * pools.label + pools.decision).ravel()
+    counted = np.bincount(place[pools.known.ravel()], minlength=np.prod(shape))
+    return registry.shares_of(of, counted.reshape(shape))
 
 
-def _alone(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+def _alone(pools: Pools, _: Random) -> Ends:
     return {**_intervals(*counts_alone(pools)), **_balanced(*counts_alone(pools, OF_MEAN))}
 
 
@@ -337,15 +328,6 @@ class Counted:
         return result
 
 
-def _said() -> Iterator[Setting]:
-    every = product(MAPS_ACTIVE, (50, 100, 300), (RANDOM, TOP_TWO, THOMPSON), (False,))
-    return starmap(_labelling, every)
-
-
-def _pleased() -> Iterator[Setting]:
-    return starmap(_labelling, product(MAPS_ACTIVE, (300,), (TOP_TWO,), (True,)))
-
-
 def _labelling(map: str, labels: int, strategy: str, pleased: bool) -> Setting:
     """Return a pool of groups of equal size, and how its rows are labelled.
 
@@ -361,62 +343,51 @@ def _labelling(map: str, labels: int, strategy: str, pleased: bool) -> Setting:
     return Setting(name=name, map=map, labels=labels, strategy=strategy, pleased=pleased)
 
 
-def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: Random) -> Sample:
     slopes, shifts = (np.array(each) for each in MAPS_ACTIVE[population.map])
-    grid = equally_likely_scores()
-    pools = _pools(slopes, shifts, grid, replications, draw)
-    pools = _labelled_active(population, pools, draw)
-    log_odds = special.logit(grid)[:, None]
-    chance = special.expit(slopes * log_odds + shifts)
-    truth = np.where(grid[:, None] > 0.5, chance, 1 - chance).mean(axis=0)
-    counted = Counted(
-        *(
-            (successes[0], sizes[0].astype(float))
-            for successes, sizes in (
-                counts_assisted(pools, [registry.accuracy]),
-                counts_alone(pools, [registry.accuracy]),
-            )
-        )
-    )
-    every = np.broadcast_to(truth, counted.alone[0].shape)
-    return Sample(counted, {OF_ALL: every, OF_FOUND: np.take_along_axis(every, counted.found, 1)})
-
-
-def _pools(
-    slopes: Floats, shifts: Floats, grid: Floats, replications: int, draw: np.random.Generator
-) -> Pools:
-    shape = (replications, ROWS)
+    grid, shape = equally_likely_scores(), (replications, ROWS)
     score, group = draw.choice(grid, shape), draw.choice(len(slopes), shape)
     chance = special.expit(slopes[group] * special.logit(score) + shifts[group])
     label = (draw.random(shape) < chance).astype(np.int64)
     decision, known = (score > 0.5).astype(np.int64), np.zeros(shape, bool)
-    return Pools(score, decision, group, label, known, len(slopes))
+    pools = Pools(score, decision, group, label, known, len(slopes))
+    pools = _labelled_active(population, pools, draw)
+    of = [registry.accuracy]
+    worth = _in_blocks(pools, lambda rows: rows.effective_counts(of)), counts_alone(pools, of)
+    counted = Counted(*((hits[0], sizes[0].astype(float)) for hits, sizes in worth))
+    chance = special.expit(slopes * special.logit(grid)[:, None] + shifts)
+    truth = np.where(grid[:, None] > 0.5, chance, 1 - chance).mean(axis=0)
+    every = np.broadcast_to(truth, counted.alone[0].shape)
+    return Sample(counted, {OF_ALL: every, OF_FOUND: np.take_along_axis(every, counted.found, 1)})
 
 
-def _labelled_active(population: Setting, pools: Pools, draw: np.random.Generator) -> Pools:
+def _labelled_active(population: Setting, pools: Pools, draw: Random) -> Pools:
     """Return the pools with the labels that are bought: those of a group come in random order."""
     count, groups = len(pools.score), pools.groups
     order = np.argsort(pools.group + draw.random(pools.group.shape), axis=1)
     right = np.take_along_axis(pools.label == pools.decision, order, axis=1)
-    sizes = _of_groups_active(pools, np.ones_like(pools.score))
+
+    def by_group(values: Floats) -> Floats:
+        parts = [np.where(pools.group == g, values, 0).sum(axis=1) for g in range(groups)]
+        return np.stack(parts, axis=1)
+
+    sizes = by_group(np.ones_like(pools.score))
     first = np.cumsum(sizes, axis=1) - sizes
-    sure = _of_groups_active(pools, np.maximum(pools.score, 1 - pools.score)) / sizes
+    sure = by_group(np.maximum(pools.score, 1 - pools.score)) / sizes
     arms = BetaArms.of(centred(sure), sizes.astype(np.int64), replications=count)
     given, each = np.zeros((count, groups), np.int64), np.arange(count)
     won, going = np.zeros_like(given), np.ones(count, bool)
-    for turn in range(population.labels):
+    for turn in range(1, population.labels + 1):
         arm = choose(population.strategy, arms, Lowest(), draw)[:, 0]
         if population.strategy != RANDOM:
             behind = given.min(axis=1) < LEAST_SHARE * given.mean(axis=1)
             arm = np.where(behind, given.argmin(axis=1), arm)
-        which = each[going]
-        mine = arm[going]
+        which, mine = each[going], arm[going]
         result = right[which, (first[which, mine] + given[which, mine]).astype(np.int64)]
         arms.record(which, mine, result.astype(np.int64))
         given[which, mine] += 1
         won[which, mine] += result
-        looked = turn + 1 >= FIRST_LOOK and (turn + 1) % EVERY == 0
-        if population.pleased and looked:
+        if population.pleased and turn >= FIRST_LOOK and turn % EVERY == 0:
             going &= ~_pleases(won, given)
     sorted_group = np.take_along_axis(pools.group, order, axis=1)
     place = np.arange(order.shape[1]) - np.take_along_axis(first, sorted_group, axis=1)
@@ -425,41 +396,30 @@ def _labelled_active(population: Setting, pools: Pools, draw: np.random.Generato
     return replace(pools, known=known)
 
 
-def _of_groups_active(pools: Pools, values: Floats) -> Floats:
-    groups = range(pools.groups)
-    return np.stack([np.where(pools.group == g, values, 0).sum(axis=1) for g in groups], axis=1)
-
-
-def _pleases(won: Codes, given: Codes) -> NDArray[np.bool_]:
+def _pleases(won: Codes, given: Codes) -> Mask:
     """Say where the group that looks worst is surely so, to somebody who has looked just once."""
     limits = rate_limits(won, given, level=LEVEL)
     worst = np.where(given > 0, limits.value, np.inf).argmin(axis=1)[:, None]
     share = won.sum(axis=1) / given.sum(axis=1)
-    pleased: NDArray[np.bool_] = np.take_along_axis(limits.upper, worst, 1)[:, 0] < share
-    return pleased
+    return np.asarray(np.take_along_axis(limits.upper, worst, 1)[:, 0] < share)
 
 
 OF_ALL, OF_FOUND = "accuracy of every group", "accuracy of the group that looks worst"
 
 
-def _searched(
-    data: Counted, _: np.random.Generator, *, limits: Callable[..., Limits]
-) -> Mapping[str, Interval]:
+def _searched(data: Counted, _: Random, *, limits: Callable[..., Limits]) -> Ends:
     """Return intervals that are corrected for the search for the worst group."""
-    return _ends(data, *(limits(*data.helped, level=level) for level in _levels(data)))
+    levels = LEVEL, together(LEVEL, data.alone[0].shape[1])
+    return _ends(data, *(limits(*data.helped, level=level) for level in levels))
 
 
-def _unsearched(data: Counted, _: np.random.Generator, *, of: str) -> Mapping[str, Interval]:
+def _unsearched(data: Counted, _: Random, *, of: str) -> Ends:
     """Return uncorrected intervals, with the help of scores (``helped``) or without (``alone``)."""
     limits = rate_limits(*getattr(data, of), level=LEVEL)
     return _ends(data, limits, limits)
 
 
-def _levels(data: Counted) -> tuple[float, float]:
-    return LEVEL, together(LEVEL, data.alone[0].shape[1])
-
-
-def _ends(data: Counted, single: Limits, all_together: Limits) -> Mapping[str, Interval]:
+def _ends(data: Counted, single: Limits, all_together: Limits) -> Ends:
     result = found_limits(single, all_together, lowest=True)
     lower, upper = (np.take_along_axis(each, data.found, 1) for each in result[1:])
     return {OF_ALL: single, OF_FOUND: (lower, upper)}
@@ -478,7 +438,7 @@ _BESIDE = {
 # is simulated is what all looks have in common, from the first label to the last: it misses where
 # any look did.
 
-Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
+Draw = Callable[[Random, tuple[int, ...]], Floats]
 ROWS_ALONG, LABELS_ALONG, MANY = 600, 300, 2_000_000
 LOOKS = np.unique([*range(1, 31), *np.geomspace(30, LABELS_ALONG, 25).astype(int)])
 METRICS = ("accuracy", "base_rate", "positive_predictive_value", "balanced_accuracy")
@@ -489,7 +449,7 @@ APART = "difference in "
 def _few_extreme(spread: float, *, sides: int) -> Draw:
     """Draw scores of a half, of which one in twenty is 0.99, or 0.01 or 0.99."""
 
-    def drawn(draw: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    def drawn(draw: Random, shape: tuple[int, ...]) -> Floats:
         extreme = np.where(draw.integers(0, sides, shape) == 0, 0.99, 0.01)
         usual = np.clip(0.5 + spread * draw.standard_normal(shape), 0.01, 0.99)
         return np.where(draw.random(shape) < 1 / 20, extreme, usual)
@@ -497,29 +457,18 @@ def _few_extreme(spread: float, *, sides: int) -> Draw:
     return drawn
 
 
-def _beta(first: float, second: float) -> Draw:
-    return lambda draw, shape: draw.beta(first, second, shape)
-
-
-def _sure(draw: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+def _sure(draw: Random, shape: tuple[int, ...]) -> Floats:
     return np.where(draw.random(shape) < 0.5, draw.beta(5, 1, shape), draw.beta(1, 5, shape))
 
 
-SCORES_ALONG: Mapping[str, Draw] = MappingProxyType(
-    {
-        "one score in twenty extreme": _few_extreme(0.001, sides=2),
-        "one in twenty extreme, one side": _few_extreme(0.001, sides=1),
-        "one in twenty extreme, others vary": _few_extreme(0.01, sides=2),
-        "Beta(3, 3)": _beta(3, 3),
-        "uniform": _beta(1, 1),
-        "Beta(1, 5) and Beta(5, 1)": _sure,
-    }
-)
-
-
-def _populations_along() -> Iterator[Setting]:
-    """Return pools of scores, labelled at random, whose second group is alike or inverted."""
-    return starmap(pool_of, product(SCORES_ALONG, ("alike", "inverted")))
+SCORES_ALONG: Mapping[str, Draw] = {
+    "one score in twenty extreme": _few_extreme(0.001, sides=2),
+    "one in twenty extreme, one side": _few_extreme(0.001, sides=1),
+    "one in twenty extreme, others vary": _few_extreme(0.01, sides=2),
+    "Beta(3, 3)": lambda draw, shape: draw.beta(3, 3, shape),
+    "uniform": lambda draw, shape: draw.beta(1, 1, shape),
+    "Beta(1, 5) and Beta(5, 1)": _sure,
+}
 
 
 def pool_of(scores: str, second: str) -> Setting:
@@ -546,7 +495,7 @@ class AlongPools:
         return LabelledIntervals.of(rows, counts, LEVEL, np.random.default_rng(0))
 
 
-def _draw_along(run: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_along(run: Setting, replications: int, draw: Random) -> Sample:
     pools, chances = [], []
     for second in (False, True):
         other = second and run.second == "inverted"
@@ -559,39 +508,32 @@ def _draw_along(run: Setting, replications: int, draw: np.random.Generator) -> S
     both = AlongPools(*(np.concatenate(parts) for parts in zip(*pools, strict=True)))
     metrics = registry.metrics_of(registry.BINARY, "rate")
     first, second_truth = np.array(chances)
-    truth = {name: np.full(replications, float(metrics[name](first))) for name in METRICS}
-    for rate in DIFFERENCES:
-        apart = float(rate(first) - rate(second_truth))
-        truth[APART + rate.name] = np.full(replications, apart)
-    return Sample(both, truth)
+    truth = {name: metrics[name](first) for name in METRICS}
+    truth |= {APART + rate.name: rate(first) - rate(second_truth) for rate in DIFFERENCES}
+    return Sample(both, {name: np.full(replications, each) for name, each in truth.items()})
 
 
 def _cells_along(score: Floats, chance: Floats) -> Floats:
     """Return the expected shares of TN, FP, FN, TP."""
-    decided = score > 0.5
-    return np.array(
-        [((1 - chance) * ~decided).mean(), ((1 - chance) * decided).mean(),
-         (chance * ~decided).mean(), (chance * decided).mean()]
-    )  # fmt: skip
+    decided = (score <= 0.5, score > 0.5)
+    return np.array([(each * mine).mean() for each in (1 - chance, chance) for mine in decided])
 
 
-def along(
-    pools: AlongPools, _: np.random.Generator, *, anytime_valid: bool
-) -> Mapping[str, Interval]:
+def along(pools: AlongPools, _: Random, *, anytime_valid: bool) -> Ends:
     """Return what the intervals of all looks have in common, of each run (R,)."""
-    runs = len(pools.score) // 2
-    common = {
-        name: (np.full(runs, -np.inf), np.full(runs, np.inf))
-        for name in (*METRICS, *(APART + rate.name for rate in DIFFERENCES))
-    }
+    common: dict[str, tuple[Floats, Floats]] = {}
     for labels in LOOKS:
         intervals = pools.labelled(int(labels))
         if anytime_valid:
             intervals = LastingIntervals.lasting(intervals)
-        for name, (lower, upper) in _at_once(intervals, runs).items():
-            low, high = common[name]
+        for name, (lower, upper) in _at_once(intervals, len(pools.score) // 2).items():
+            low, high = common.get(name, (lower, upper))
             common[name] = np.fmax(low, lower), np.fmin(high, upper)
-    return common
+    unbounded = (-np.inf, np.inf)  # where no look had an interval
+    return {
+        name: tuple(np.where(np.isnan(e), u, e) for e, u in zip(ends, unbounded, strict=True))
+        for name, ends in common.items()
+    }  # type: ignore[return-value]
 
 
 def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, tuple[Floats, Floats]]:
@@ -608,36 +550,30 @@ def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, tuple[Floa
     return result
 
 
+_STRATEGIES = (RANDOM, TOP_TWO, THOMPSON)
+_ALONG = {
+    "ours": partial(along, anytime_valid=True),
+    "fixed number": (partial(along, anytime_valid=False), 10_000, 3),
+}
 FAMILIES = (
-    Family(
-        "few_labels",
-        _populations,
-        drawn,
-        {"ours": _assisted, "labelled rows": _alone},
-        replications=1000,
-    ),
+    Family("few_labels", _populations, drawn, {"ours": _assisted, "labelled rows": _alone}),
     Family(
         "active_labels",
-        _said,
+        lambda: starmap(_labelling, product(MAPS_ACTIVE, (50, 100, 300), _STRATEGIES, (False,))),
         _draw,
         {"ours": _FIXED, "any stopping time": _ANY, **_BESIDE},
-        replications=1000,
     ),
     Family(
         "stopped_labels",
-        _pleased,
+        lambda: [_labelling(name, 300, TOP_TWO, True) for name in MAPS_ACTIVE],
         _draw,
         {"ours": _ANY, "fixed number": _FIXED, **_BESIDE},
-        replications=1000,
     ),
     Family(
         "along_the_run",
-        _populations_along,
+        # Pools of scores, labelled at random, whose second group is alike or inverted.
+        lambda: starmap(pool_of, product(SCORES_ALONG, ("alike", "inverted"))),
         _draw_along,
-        {
-            "ours": partial(along, anytime_valid=True),
-            "fixed number": (partial(along, anytime_valid=False), 10_000, 3),
-        },
-        replications=1000,
+        _ALONG,
     ),
 )

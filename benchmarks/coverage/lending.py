@@ -10,19 +10,15 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import Counts, varied
-from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
 from fairbench.inference.rates import quantile, rate_limits
 from fairbench_dossiers import lending
 
-ODDS, BEST = "odds ratio", "impact ratio among the best"
-PLAIN, RESIDUAL, ADJUSTED = (
-    "mean difference",
-    "residual mean difference",
-    "adjusted mean difference",
-)
+PLAIN = "mean difference"
+RESIDUAL, ADJUSTED = f"residual {PLAIN}", f"adjusted {PLAIN}"
 
 
 def _two_rates() -> Iterator[Setting]:
@@ -34,23 +30,23 @@ def _two_rates() -> Iterator[Setting]:
         yield Setting(name=name, sizes=sizes, rates=rates)
 
 
-def _draw_odds(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_odds(population: Setting, replications: int, draw: Random) -> Sample:
     rates = np.stack([varied(rate, replications, draw) for rate in population.rates], axis=1)
     counts = Counts(draw.binomial(population.sizes, rates), np.array(population.sizes))
     odds = rates / (1 - rates)
-    return Sample(counts, {ODDS: odds[:, 0] / odds[:, 1]})
+    return Sample(counts, odds[:, 0] / odds[:, 1])
 
 
-def _odds_ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+def _odds_ours(counts: Counts, _: Random) -> Interval:
     (x, y), (n, m) = counts.successes.T, counts.size
-    return {ODDS: lending.odds_ratios((x, y), (n, m), level=LEVEL)}
+    return lending.odds_ratios((x, y), (n, m), level=LEVEL)
 
 
-def _odds_woolf(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+def _odds_woolf(counts: Counts, _: Random) -> Interval:
     (x, y), (n, m) = counts.successes.T + 0.5, counts.size + 1
     half = quantile(LEVEL) * np.sqrt(1 / x + 1 / (n - x) + 1 / y + 1 / (m - y))
     middle = np.log(x * (m - y) / (y * (n - x)))
-    return {ODDS: (np.exp(middle - half), np.exp(middle + half))}
+    return np.exp(middle - half), np.exp(middle + half)
 
 
 def _scored() -> Iterator[Setting]:
@@ -64,11 +60,8 @@ def _scored() -> Iterator[Setting]:
         *((0.05, 0.2, 0.5, 0.9), (0.0, 0.5)),
     ):
         one = Setting(rows=rows, share=share, shift=shift, spread=spread, best=best, step=step)
-        rounded = f", rounded to {step:g}" if step else ""
-        one.name = (
-            f"{rows} rows, {share:g} in a group lower by {shift:g} of spread {spread:g}, "
-            f"the best {best:g}{rounded}"
-        )
+        one.name = f"{rows} rows, {share:g} in a group lower by {shift:g} of spread {spread:g}, "
+        one.name += f"the best {best:g}" + (f", rounded to {step:g}" if step else "")
         yield one
 
 
@@ -78,11 +71,10 @@ def _above(one: Setting, cut: Floats) -> Floats:
     return np.stack([special.ndtr(-(edge + one.shift) / one.spread), special.ndtr(-edge)], -1)
 
 
-def _draw_scored(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_scored(one: Setting, replications: int, draw: Random) -> Sample:
     """Draw scores; the truth is that of the population at the cut of the sample."""
-    n, one = population.rows, population
-    first = np.arange(n) < draw.binomial(n, one.share, replications)[:, None]
-    score = draw.normal(size=(replications, n))
+    first = np.arange(one.rows) < draw.binomial(one.rows, one.share, replications)[:, None]
+    score = draw.normal(size=(replications, one.rows))
     score = np.where(first, one.spread * score - one.shift, score)
     if one.step:
         score = np.round(score / one.step) * one.step
@@ -90,24 +82,24 @@ def _draw_scored(population: Setting, replications: int, draw: np.random.Generat
     shares = _above(one, cut)
     groups = np.stack([first, ~first], axis=1)
     counts = Counts((groups & best[:, None]).sum(axis=-1), groups.sum(axis=-1))
-    return Sample(counts, {BEST: shares[:, 0] / shares[:, 1]})
+    return Sample(counts, shares[:, 0] / shares[:, 1])
 
 
-def _best_ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+def _best_ours(counts: Counts, _: Random) -> Interval:
     rates = rate_limits(counts.successes, counts.size, level=LEVEL)
     ratios = ratios_to_group(rates, 1, level=LEVEL)[0]
-    return {BEST: (ratios.lower[:, 0], ratios.upper[:, 0])}
+    return ratios.lower[:, 0], ratios.upper[:, 0]
 
 
-def _best_wald(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+def _best_wald(counts: Counts, _: Random) -> Interval:
     x, n = counts.successes.astype(float), counts.size
     with np.errstate(divide="ignore", invalid="ignore"):
         half = quantile(LEVEL) * np.sqrt((1 / x - 1 / n).sum(axis=1))
         ratio = x[:, 0] * n[:, 1] / (x[:, 1] * n[:, 0])
-        return {BEST: (ratio * np.exp(-half), ratio * np.exp(half))}
+        return ratio * np.exp(-half), ratio * np.exp(half)
 
 
-ERRORS: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
+ERRORS: Mapping[str, Callable[[Random, tuple[int, int]], Floats]] = {
     "normal": lambda draw, shape: draw.normal(size=shape),
     "lognormal": lambda draw, shape: (
         (np.exp(draw.normal(size=shape)) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
@@ -138,15 +130,13 @@ def _priced() -> Iterator[Setting]:
         yield one
 
 
-def _draw_priced(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
-    one, shares = population, np.array(population.shares)
-    shape, slope = (replications, one.rows), 0.8
+def _draw_priced(one: Setting, replications: int, draw: Random) -> Sample:
+    shape, slope, shares = (replications, one.rows), 0.8, np.array(one.shares)
     codes = draw.choice(3, size=shape, p=shares)
     shift, away = np.array([one.gap, 0.0, -one.gap / 2]), np.array([-one.apart, 0, one.apart / 2])
     spread = np.array([one.spread, 1.0, 1.0])
     factor = away[codes] + draw.normal(size=shape)
-    error = spread[codes] * ERRORS[one.errors](draw, shape)
-    price = shift[codes] + slope * factor + error
+    price = shift[codes] + slope * factor + spread[codes] * ERRORS[one.errors](draw, shape)
 
     def together(first: Floats, second: Floats) -> float:
         return float(shares @ (first * second) - (shares @ first) * (shares @ second))
@@ -156,34 +146,30 @@ def _draw_priced(population: Setting, replications: int, draw: np.random.Generat
     whole, left = shift + slope * away, shift + (slope - fitted) * away
     sd = np.sqrt(together(whole, whole) + slope**2 + noise)
     sd_left = np.sqrt(together(left, left) + (slope - fitted) ** 2 + noise)
-    truth = {
-        PLAIN: (whole[0] - whole[1]) / sd,
-        RESIDUAL: (left[0] - left[1]) / sd_left,
-        ADJUSTED: one.gap / sd,
-    }
+    apart = (whole[0] - whole[1]) / sd, (left[0] - left[1]) / sd_left, one.gap / sd
+    truth = zip((PLAIN, RESIDUAL, ADJUSTED), apart, strict=True)
     return Sample(
-        (price, factor, codes),
-        {name: np.full(replications, value) for name, value in truth.items()},
+        (price, factor, codes), {name: np.full(replications, value) for name, value in truth}
     )
 
 
 Prices = tuple[Floats, Floats, NDArray[np.intp]]  # and factors and groups, (R, n) each
 
 
-def _means_ours(prices: Prices, _: np.random.Generator) -> Mapping[str, Interval]:
+def _means_ours(prices: Prices, _: Random) -> Ends:
     ends: dict[str, list[tuple[float, float]]] = {PLAIN: [], RESIDUAL: [], ADJUSTED: []}
     for price, factor, codes in zip(*prices, strict=True):
-        given = (price, codes, 1)
+        given, factors = (price, codes, 1), factor[:, None]
         for name, limits in (
             (PLAIN, lending.mean_differences(*given, level=LEVEL)),
-            (RESIDUAL, lending.mean_differences(*given, factor[:, None], level=LEVEL)),
-            (ADJUSTED, lending.adjusted_mean_differences(*given, factor[:, None], level=LEVEL)),
+            (RESIDUAL, lending.mean_differences(*given, factors, level=LEVEL)),
+            (ADJUSTED, lending.adjusted_mean_differences(*given, factors, level=LEVEL)),
         ):
             ends[name].append((limits.lower[0], limits.upper[0]))
     return {name: tuple(np.array(both).T) for name, both in ends.items()}
 
 
-def _means_hedges(prices: Prices, _: np.random.Generator) -> Mapping[str, Interval]:
+def _means_hedges(prices: Prices, _: Random) -> Ends:
     """Return the textbook's interval, of normal values and fixed shares (Hedges and Olkin 1985)."""
     price, _factor, codes = prices
     n, m = ((codes == g).sum(axis=1) for g in (0, 1))
@@ -205,24 +191,22 @@ def _populations() -> Iterator[Setting]:
         yield Setting(name=name, groups=groups, rows=rows, spread=spread, rate=rate)
 
 
-def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: Random) -> Sample:
     logits = special.logit(population.rate) + draw.uniform(-0.2, 0.2, (replications, 1))
     noise = draw.standard_normal((replications, population.groups))
     rates = special.expit(logits + population.spread * noise)
-    counts = Counts(
-        draw.binomial(population.rows, rates), np.full(population.groups, population.rows)
-    )
-    return Sample(counts, {"rate of every group": rates})
+    rows = np.full(population.groups, population.rows)
+    return Sample(Counts(draw.binomial(rows, rates), rows), rates)
 
 
-def _ours(data: Counts, draw: np.random.Generator) -> Mapping[str, Interval]:
+def _ours(data: Counts, draw: Random) -> Interval:
     ends = [pool(success, data.size, draw).interval(LEVEL) for success in data.successes]
-    lower, upper = (np.stack(each) for each in zip(*ends, strict=True))
-    return {"rate of every group": (lower, upper)}
+    lower, upper = np.stack(ends, axis=1)
+    return lower, upper
 
 
-def _alone(data: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
-    return {"rate of every group": rate_limits(data.successes, data.rows, level=LEVEL)}
+def _alone(data: Counts, _: Random) -> Interval:
+    return rate_limits(data.successes, data.rows, level=LEVEL)
 
 
 EPSILON = 0.05
@@ -263,7 +247,7 @@ def _apart() -> list[Setting]:
     ]
 
 
-def _draw_apart(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_apart(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw counts; the truth is the widest gap between groups that have rows."""
     first, last = population.rates
     if population.combined:
@@ -273,79 +257,48 @@ def _draw_apart(population: Setting, replications: int, draw: np.random.Generato
         rows = np.tile(np.array(population.sizes), (replications, 1))
     rates = np.full(rows.shape, first)
     rates[:, -1] = last
-    attributes = _CODES if population.combined else None
     counts = Counts(draw.binomial(rows, rates), rows)
-    return Sample((counts, attributes), {"P(gap < 0.05)": np.full(replications, abs(first - last))})
+    attributes = _CODES if population.combined else None
+    return Sample((counts, attributes), np.full(replications, abs(first - last)))
 
 
-def _said(probability: Floats) -> Mapping[str, Interval]:
+def _said(probability: Floats) -> Interval:
     """Return where gaps are said to lie: over epsilon under 5 %, under it over 95 %."""
     lower = np.where(probability < 1 - LEVEL, EPSILON, 0.0)
-    return {"P(gap < 0.05)": (lower, np.where(probability > LEVEL, EPSILON, 1.0))}
+    return lower, np.where(probability > LEVEL, EPSILON, 1.0)
 
 
-def _posterior_below(data: Compared, draw: np.random.Generator) -> Floats:
+def _posterior_below(data: Compared, draw: Random) -> Floats:
     counts, codes = data
-    pairs = zip(counts.successes, counts.size, strict=True)
-    some = [(y[n > 0], n[n > 0], n > 0) for y, n in pairs]
-    return np.array(
-        [
-            pool(y, n, draw, attributes=None if codes is None else codes[has], draws=400).gap_below(
-                EPSILON
-            )
-            for y, n, has in some
-        ]
-    )
+    below = []
+    for hits, size in zip(counts.successes, counts.size, strict=True):
+        has = size > 0
+        some = None if codes is None else codes[has]
+        pooled = pool(hits[has], size[has], draw, attributes=some, draws=400)
+        below.append(pooled.gap_below(EPSILON))
+    return np.array(below)
 
 
-def _below_posterior(data: Compared, draw: np.random.Generator) -> Mapping[str, Interval]:
-    return _said(_posterior_below(data, draw))
-
-
-def _below_ours(data: Compared, draw: np.random.Generator) -> Mapping[str, Interval]:
+def _below_ours(data: Compared, draw: Random) -> Interval:
     counts, _ = data
     limits = GroupLimits.of(counts.successes, counts.size, level=LEVEL).only(counts.size > 0)
     gap, posterior = largest_gap(limits), _posterior_below(data, draw)
     return _said(probability_below(posterior, gap.lower, gap.upper, EPSILON, level=LEVEL))
 
 
+_ODDS = {"ours": _odds_ours, "Woolf": _odds_woolf}
+_BEST = {"ours": _best_ours, "Wald": _best_wald}
+_MEANS = {"ours": _means_ours, "Hedges and Olkin": _means_hedges}
+_POOLED = {"ours": _ours, "each group alone": _alone}
+_SMALL = {
+    "ours": _below_ours,
+    "posterior alone": lambda data, draw: _said(_posterior_below(data, draw)),
+}
+_BEST_RATIO = "impact ratio among the best"
 FAMILIES = (
-    Family(
-        "odds_ratios",
-        _two_rates,
-        _draw_odds,
-        {"ours": _odds_ours, "Woolf": _odds_woolf},
-        replications=5000,
-        bounded=True,
-    ),
-    Family(
-        "best_by_score",
-        _scored,
-        _draw_scored,
-        {"ours": _best_ours, "Wald": _best_wald},
-        most=200,
-        bounded=True,
-    ),
-    Family(
-        "mean_differences",
-        _priced,
-        _draw_priced,
-        {"ours": _means_ours, "Hedges and Olkin": _means_hedges},
-        replications=500,
-        most=80,
-    ),
-    Family(
-        "pooled",
-        _populations,
-        _draw,
-        {"ours": _ours, "each group alone": _alone},
-        replications=200,
-    ),
-    Family(
-        "small_gaps",
-        _apart,
-        _draw_apart,
-        {"ours": _below_ours, "posterior alone": _below_posterior},
-        replications=600,
-    ),
+    Family("odds_ratios", _two_rates, _draw_odds, _ODDS, 5000, metric="odds ratio", bounded=True),
+    Family("best_by_score", _scored, _draw_scored, _BEST, 1000, 200, _BEST_RATIO, bounded=True),
+    Family("mean_differences", _priced, _draw_priced, _MEANS, 500, 80),
+    Family("pooled", _populations, _draw, _POOLED, 200, metric="rate of every group"),
+    Family("small_gaps", _apart, _draw_apart, _SMALL, 600, metric="P(gap < 0.05)"),
 )

@@ -19,7 +19,7 @@ from scipy import special
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
-from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.inference.comparing import lead_of_values, objective
@@ -56,22 +56,18 @@ from fairbench_search.corrected import Candidates, choose, correction
 
 Labels = NDArray[np.int64]
 # Of features (N, D), labels (N,), rows trained on (S, N) and new people (M, D): scores (S, M).
-Learner = Callable[[Floats, Labels, Mask, Floats, np.random.Generator], Floats]
+Learner = Callable[[Floats, Labels, Mask, Floats, Random], Floats]
 _UNITS, _EPOCHS, _RATE = 8, 15, 2.0  # of the network
 _STEPS = 6  # of Newton's method
 
 
-def constant(
-    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
-) -> Floats:
+def constant(features: Floats, label: Labels, trained: Mask, people: Floats, _: Random) -> Floats:
     """Score everybody by the share of positive labels."""
     share = trained @ label / trained.sum(axis=1)
     return np.repeat(share[:, None], len(people), axis=1)
 
 
-def ridge(
-    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
-) -> Floats:
+def ridge(features: Floats, label: Labels, trained: Mask, people: Floats, _: Random) -> Floats:
     """Score by least squares with a small penalty."""
     rows, weight = _with_one(features), trained.astype(float)
     gram = np.einsum("sn,ni,nj->sij", weight, rows, rows, optimize=True) + np.eye(rows.shape[1])
@@ -79,9 +75,7 @@ def ridge(
     return np.asarray(slope @ _with_one(people).T)
 
 
-def logistic(
-    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
-) -> Floats:
+def logistic(features: Floats, label: Labels, trained: Mask, people: Floats, _: Random) -> Floats:
     """Score by logistic regression with a small penalty."""
     rows, weight = _with_one(features), trained.astype(float)
     slope, penalty = np.zeros((len(trained), rows.shape[1])), 0.1
@@ -96,7 +90,7 @@ def logistic(
 
 
 def deep_tree(
-    features: Floats, label: Labels, trained: Mask, people: Floats, draw: np.random.Generator
+    features: Floats, label: Labels, trained: Mask, people: Floats, draw: Random
 ) -> Floats:
     """Score by a tree that errs on none of its training rows."""
     from sklearn.tree import DecisionTreeClassifier
@@ -110,16 +104,14 @@ def deep_tree(
 
 
 def nearest_neighbour(
-    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: Random
 ) -> Floats:
     """Score by the label of the nearest training row."""
     trees = [(cKDTree(features[rows]), label[rows]) for rows in trained]
     return np.array([own[tree.query(people)[1]] for tree, own in trees], float)
 
 
-def network(
-    features: Floats, label: Labels, trained: Mask, people: Floats, draw: np.random.Generator
-) -> Floats:
+def network(features: Floats, label: Labels, trained: Mask, people: Floats, draw: Random) -> Floats:
     """Score by a network of eight units after a few epochs from random weights."""
     weight = trained / trained.sum(axis=1, keepdims=True)
     shape = len(trained), features.shape[1], _UNITS
@@ -204,7 +196,7 @@ class People:
     group: Labels
 
     @classmethod
-    def drawn(cls, population: Setting, runs: int, draw: np.random.Generator) -> People:
+    def drawn(cls, population: Setting, runs: int, draw: Random) -> People:
         """Draw people: normal features, moved by the label and in the first group."""
         shape = (runs, population.rows)
         group = draw.integers(0, population.groups, shape)
@@ -227,7 +219,7 @@ def moved(label: Labels, group: Labels, shift: float) -> Floats:
 def tested_rows(
     shape: tuple[int, int],
     kind: str,
-    draw: np.random.Generator,
+    draw: Random,
     *,
     splits: int = SPLITS,
     label: Labels | None = None,
@@ -302,7 +294,7 @@ def fits(
     return predicted, shares
 
 
-def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw runs, and what is true of their learner on average or of their own fits."""
     counts, shares = [], []
     for _ in range(0, replications, CHUNK):
@@ -358,7 +350,7 @@ def _rates(data: Fitted) -> tuple[RunRates, RunRates, RunRates]:
     )
 
 
-def _ours(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
+def _ours(data: Fitted, _: Random) -> Ends:
     """Return the intervals of a run's table."""
     errors, selected, reached = _rates(data)
     limits = {
@@ -376,7 +368,7 @@ def _ours(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     return limits
 
 
-def _single(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
+def _single(data: Fitted, _: Random) -> Ends:
     """Return the medians over splits of their own intervals, which was printed before."""
     errors, rates = ([rate.values * rate.sizes, rate.sizes] for rate in _rates(data)[:2])
     hits, rows = (np.nan_to_num(rate).transpose(0, 2, 1) for rate in rates)
@@ -404,7 +396,7 @@ def _by_split(data: Fitted) -> dict[str, Floats]:
     }
 
 
-def _plain(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
+def _plain(data: Fitted, _: Random) -> Ends:
     """Return t intervals of the splits' values as if splits were independent; gaps too."""
     values = _by_split(data)
     rates = values["selection rate"]
@@ -472,7 +464,7 @@ def _new_people(signal: float) -> Floats:
     return people
 
 
-def _draw_many(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_many(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw runs, and what is true of their very fits."""
     counts, shares, losses, truths = [], [], [], []
     for _ in range(replications):
@@ -498,9 +490,7 @@ def _draw_many(population: Setting, replications: int, draw: np.random.Generator
     return Sample(data, truth)
 
 
-def _run(
-    population: Setting, draw: np.random.Generator
-) -> tuple[Floats, People, NDArray[np.bool_]]:
+def _run(population: Setting, draw: Random) -> tuple[Floats, People, NDArray[np.bool_]]:
     """Return scores (S, N + M) of a run's own and of new people, its people, and whom it tests."""
     shape = 1, population.rows
     label = (draw.random(shape) < population.positive).astype(np.int64)
@@ -551,7 +541,7 @@ def _truth_many(data: Fitted, shares: Floats, positive: float) -> dict[str, Floa
     }
 
 
-def _corrected(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
+def _corrected(data: Fitted, _: Random) -> Ends:
     """Return the corrected resampled t intervals, which hold-outs alone have."""
     limits = {}
     for name, value in _by_split(data).items():
@@ -577,7 +567,7 @@ def _learners() -> Iterator[Setting]:
         yield Setting(name=f"{worse}, {people.name}", people=people, noise=noise)
 
 
-def _draw_two(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_two(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw the confusion counts (R, S, 2, G, 4) of both learners, and how they truly differ."""
     counts, shares = [], []
     for _ in range(0, replications, CHUNK):
@@ -601,7 +591,7 @@ def _draw_two(population: Setting, replications: int, draw: np.random.Generator)
     return Sample(np.concatenate(counts)[:replications], truth)
 
 
-def _averaged(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval]:
+def _averaged(counts: Floats, draw: Random) -> Ends:
     """Return the intervals of the default comparison."""
 
     def ends(own: Floats) -> Floats:
@@ -614,7 +604,7 @@ def _averaged(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interva
     return _two_intervals(ends, counts)
 
 
-def _typical(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval]:
+def _typical(counts: Floats, draw: Random) -> Ends:
     """Return the medians over repeats of the intervals of their posteriors."""
 
     def ends(own: Floats) -> Floats:
@@ -624,7 +614,7 @@ def _typical(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval
     return _two_intervals(ends, counts)
 
 
-def _two_intervals(ends: Callable[[Floats], Floats], counts: Floats) -> Mapping[str, Interval]:
+def _two_intervals(ends: Callable[[Floats], Floats], counts: Floats) -> Ends:
     """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
     result = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
     return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(NAMES)}
@@ -678,7 +668,7 @@ def _values(people: People, members: Floats) -> list[float]:
     ]
 
 
-def _draw_bags(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_bags(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw the values (R, J, 2, M) of both bags in every split, and by how much they differ."""
     others_like_them = Setting(**{**vars(population.people), "rows": NEW_PEOPLE})
     values, truths = [], []
@@ -718,7 +708,7 @@ def _draw_bags(population: Setting, replications: int, draw: np.random.Generator
     return Sample((np.array(values), share), leads)
 
 
-def _of_splits(data: tuple[Floats, float], draw: np.random.Generator) -> Mapping[str, Interval]:
+def _of_splits(data: tuple[Floats, float], draw: Random) -> Ends:
     """Return the intervals of a comparison by values in the splits."""
     values, share = data
     student = student_draws(SPLITS, 4 * DRAWS, draw)
@@ -746,7 +736,7 @@ TRADE_OFF = -0.5
 AMONG_ACCURATE = ", among the accurate"
 
 
-def _noise(population: Setting, draws: int, draw: np.random.Generator) -> Floats:
+def _noise(population: Setting, draws: int, draw: Random) -> Floats:
     """Draw the errors (T, k, 2) of estimation of gaps and of error rates."""
     shared = draw.standard_normal((draws, 1, 2))
     own = draw.standard_normal((draws, population.count, 2))
@@ -790,7 +780,7 @@ def _populations_chosen() -> Iterator[Setting]:
             yield Setting(name=name, slow=slow, **known)
 
 
-def _draw_chosen(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_chosen(population: Setting, replications: int, draw: Random) -> Sample:
     gaps = np.linspace(*SHAPES[population.shape], population.count)
     truth = np.stack([gaps, np.zeros(population.count)], axis=-1)
     estimates = truth + _noise(population, replications, draw)
@@ -801,9 +791,7 @@ def _draw_chosen(population: Setting, replications: int, draw: np.random.Generat
     return Sample(data, dict(zip(NAMES_CHOSEN, result.T, strict=True)))
 
 
-def _intervals(
-    data: Estimated, _: np.random.Generator, *, corrected: bool
-) -> Mapping[str, Interval]:
+def _intervals(data: Estimated, _: Random, *, corrected: bool) -> Ends:
     """Return the intervals of the chosen candidate, `corrected` for the choice or as if without."""
     ends = np.full((2, 2, len(data.estimates)), np.nan)
     for r, estimates in enumerate(data.estimates):
@@ -827,7 +815,7 @@ METRIC = named("statistical_parity", BINARY)
 NAMES_CHOSEN_RUNS = ("gap of the chosen run", "error rate of the chosen run")
 
 
-def _drawn_runs(population: Setting, draw: np.random.Generator) -> tuple[SharedRows, Floats]:
+def _drawn_runs(population: Setting, draw: Random) -> tuple[SharedRows, Floats]:
     """Draw one data set: what all runs predict, and what they select of new people, (k, 2, 2).
 
     The last axes of the second are groups and labels.
@@ -875,7 +863,7 @@ def _populations_chosen_runs() -> Iterator[Setting]:
         yield Setting(name=name + AMONG_ACCURATE * bounded, slow=count > 10, people=people, **known)
 
 
-def _draw_chosen_runs(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_chosen_runs(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw data sets, choose on each, and say what is true of the chosen run's fits."""
     data, shares = zip(*(_drawn_runs(population, draw) for _ in range(replications)), strict=True)
     selected = np.array(shares)  # (R, k, groups, labels)
@@ -900,9 +888,7 @@ def _chosen(rows: SharedRows, bounds: tuple[Bound, ...]) -> Choice | None:
         return None
 
 
-def _of_choices(
-    data: tuple[Sequence[str], Sequence[Any]], _: np.random.Generator, *, ends: str
-) -> Mapping[str, Interval]:
+def _of_choices(data: tuple[Sequence[str], Sequence[Any]], _: Random, *, ends: str) -> Ends:
     """Return the ``corrected`` or ``naive`` intervals of what was chosen, NaN of no choice."""
     names, judged = data
     nothing = [(np.nan, np.nan)] * len(names)
@@ -925,7 +911,7 @@ def _populations_in_splits() -> Iterator[Setting]:
         yield Setting(name=name, people=people, noise=noise)
 
 
-def _draw_in_splits(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_in_splits(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw data sets, choose on each, and say what is true of the chosen run's fits."""
     kind = population.people.kind
     splits, share = _splits(kind), SHARE if kind == REPEATS else 1 / SPLITS

@@ -16,27 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from benchmarks.coverage import simulate
 from benchmarks.coverage.counts import BASE_RATES
-from benchmarks.coverage.simulate import BEFORE, LEVEL, Family, Interval, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats
-from fairbench.inference.means import (
-    RARE_ROWS,
-    ROWS,
-    Moments,
-    explained_variance,
-    heavy_limits,
-    loss_limits,
-    outcome_limits,
-    root_limits,
-    tail_index,
-)
+from fairbench.inference import means
+from fairbench.inference.means import Moments
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
-from fairbench.inference.scores import (
-    Bins,
-    area_limits,
-    areas,
-    calibration_limits,
-)
+from fairbench.inference.scores import Bins, area_limits, areas, calibration_limits
 from fairbench.inference.survey import Design
 from fairbench.metrics import regression
 from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_rows
@@ -52,13 +39,10 @@ def replication(rows: Floats) -> NDArray[np.intp]:
 
 def mean_ours(losses: Floats, fewest: int = 0) -> Limits:
     """Return means of losses that are at least 0 with our limits, of so many rows or more."""
-    limits = loss_limits(Moments.of(losses), level=LEVEL, least=0.0, rows=max(fewest, ROWS))
-    rare = (losses > losses.min(axis=1, keepdims=True)).sum(axis=1) < RARE_ROWS
+    rows = max(fewest, means.ROWS)
+    limits = means.loss_limits(Moments.of(losses), level=LEVEL, least=0.0, rows=rows)
+    rare = (losses > losses.min(axis=1, keepdims=True)).sum(axis=1) < means.RARE_ROWS
     return Limits(limits.value, *(np.where(rare, np.nan, end) for end in limits[1:]))
-
-
-def _tail_index(values: Floats) -> Floats:
-    return tail_index(values.ravel(), replication(values), len(values))
 
 
 def outcome_ours(losses: Floats, other: Floats, label: Floats) -> Limits:
@@ -66,12 +50,10 @@ def outcome_ours(losses: Floats, other: Floats, label: Floats) -> Limits:
     labels, codes = label.ravel().astype(np.intp), replication(losses)
     moments = Moments.by_label(losses.ravel(), other.ravel(), labels, codes, len(losses))
     moments = moments.take(np.arange(2 * len(losses)).reshape(-1, 2))
-    return outcome_limits(moments, level=LEVEL, least=0.0)
+    return means.outcome_limits(moments, level=LEVEL, least=0.0)
 
 
-def with_differences(
-    first: Mapping[str, Limits], second: Mapping[str, Limits]
-) -> dict[str, Interval]:
+def with_differences(first: Mapping[str, Limits], second: Mapping[str, Limits]) -> Ends:
     """Return each metric's ends in the second group, and those of its difference from the first."""
     ends: dict[str, Interval] = {}
     for name, limits in second.items():
@@ -89,32 +71,26 @@ def mean_normal(losses: Floats, minus: Floats | None = None) -> Interval:
     return value - half, value + half
 
 
-def means_bootstrap(
-    draw: np.random.Generator, losses: Floats, minus: Floats | None = None
-) -> Interval:
+def means_bootstrap(draw: Random, losses: Floats, minus: Floats | None = None) -> Interval:
     """Return the bootstrap's percentiles of means, less those of another group's losses.
 
     The resamples of all replications share their weights: replications stay independent of what
     their own rows are.
     """
-    means = _resampled(draw, losses)
+    resampled = _resampled(draw, losses)
     if minus is not None:
-        means = means - _resampled(draw, minus)
+        resampled = resampled - _resampled(draw, minus)
     tail = (1 - LEVEL) / 2
-    lower, upper = np.quantile(means, [tail, 1 - tail], axis=0)
+    lower, upper = np.quantile(resampled, [tail, 1 - tail], axis=0)
     return lower, upper
 
 
-def weights(draw: np.random.Generator, rows: int) -> Floats:
-    """Return how often (T, n) each row is in each resample."""
-    return draw.multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES).astype(float)
-
-
-def _resampled(draw: np.random.Generator, losses: Floats) -> Floats:
+def _resampled(draw: Random, losses: Floats) -> Floats:
     """Return (T, R) resampled means."""
     rows = losses.shape[1]
-    means: Floats = weights(draw, rows) @ losses.T / rows
-    return means
+    # How often each row is in each resample.
+    weights = draw.multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES).astype(float)
+    return np.asarray(weights @ losses.T / rows)
 
 
 # The family of scores: ranking, losses and calibration of a group, and against another group.
@@ -159,7 +135,7 @@ def _populations() -> Iterator[Setting]:
         yield Setting(name=name, sizes=(first, second), base=base, shape=shape)
 
 
-def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw both groups; metrics are of the second one, and of its difference from the first."""
     centres = _centre(population.base) + np.linspace(-0.1, 0.1, _CENTRES)[:, None]
     place = draw.integers(_CENTRES, size=replications)
@@ -207,18 +183,16 @@ def _truth(centre: Floats, shape: str) -> dict[str, Floats]:
     z = np.broadcast_to(_nodes(_QUADRATURE), (len(centre), _QUADRATURE))
     score, chance = _score_and_chance(z, centre, shape)
     chance = np.broadcast_to(chance, score.shape)
+    losses = {name: each.mean(axis=1) for name, each in _expected(score, chance).items()}
+    error = {"calibration error": calibration_error(score, chance)}
+    return {"AUC": _auc(score, chance), **losses, **error}
 
-    def mean(losses: Callable[[Floats, Floats], Floats]) -> Floats:
-        one, zero = losses(np.ones_like(score), score), losses(np.zeros_like(score), score)
-        expected: Floats = (chance * one + (1 - chance) * zero).mean(axis=1)
-        return expected
 
-    return {
-        "AUC": _auc(score, chance),
-        "log loss": mean(log_loss_rows),
-        "Brier score": mean(brier_rows),
-        "calibration error": calibration_error(score, chance),
-    }
+def _expected(score: Floats, chance: Floats) -> dict[str, Floats]:
+    """Return the expected losses of scores whose label is 1 with a chance."""
+    labels = np.ones_like(score), np.zeros_like(score)
+    losses = {name: [rows(label, score) for label in labels] for name, rows in _LOSSES.items()}
+    return {name: chance * one + (1 - chance) * zero for name, (one, zero) in losses.items()}
 
 
 def _auc(score: Floats, chance: Floats) -> Floats:
@@ -237,30 +211,24 @@ def calibration_error(score: Floats, label: Floats) -> Floats:
     return error
 
 
-def _binned(score: Floats, label: Floats) -> tuple[Floats, Floats, Floats]:
+def _binned(score: Floats, label: Floats) -> tuple[Floats, ...]:
     """Return the rows (R, B) of bins of equal width, and sums of labels and scores in them."""
     bins = np.clip(np.ceil(score * BINS).astype(int) - 1, 0, BINS - 1)
     return _in_cells(bins + BINS * np.arange(len(score))[:, None], score, label)
 
 
-def _in_cells(
-    cell: NDArray[np.intp], score: Floats, label: Floats
-) -> tuple[Floats, Floats, Floats]:
-    size, ones, scores = (
+def _in_cells(cell: NDArray[np.intp], score: Floats, label: Floats) -> tuple[Floats, ...]:
+    return tuple(
         np.bincount(cell.ravel(), weights, BINS * len(score)).reshape(-1, BINS).astype(float)
         for weights in (None, label.ravel(), score.ravel())
     )
-    return size, ones, scores
 
 
 def _limits(group: Scored) -> dict[str, Limits]:
-    other = Scored(group.score, 1 - group.label).losses()
+    losses, other = group.losses(), Scored(group.score, 1 - group.label).losses()
     rows = group.label.ravel(), group.score.ravel(), replication(group.score)
     return {
-        **{
-            name: outcome_ours(losses, other[name], group.label)
-            for name, losses in group.losses().items()
-        },
+        **{name: outcome_ours(losses[name], other[name], group.label) for name in losses},
         "AUC": area_limits(areas(*rows, len(group.score)), level=LEVEL),
         "calibration error": _calibration(*_binned(group.score, group.label)),
     }
@@ -271,26 +239,37 @@ def _calibration(size: Floats, positives: Floats, scores: Floats) -> Limits:
     return calibration_limits(Bins(size, positives, scores / np.maximum(size, 1)), level=LEVEL)
 
 
-def _ours(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
+def _ours(groups: Sequence[Scored], _: Random) -> Ends:
     ends = with_differences(*map(_limits, groups))
-    lower, upper = ends["calibration error"][-2:]
-    return ends | {"calibration error": (np.maximum(lower, 0), upper)}
+    return ends | _at_least_0("calibration error", ends)
 
 
-def _before(groups: Sequence[Scored | Predicted], _: np.random.Generator) -> dict[str, Interval]:
+def _at_least_0(name: str, ends: Ends) -> Ends:
+    lower, upper = ends[name][-2:]
+    return {name: (np.maximum(lower, 0), upper)}
+
+
+def _before(groups: Sequence[Scored | Predicted], _: Random) -> Ends:
     """Return the normal intervals of means; nothing else had one, nor did differences."""
     return {name: mean_normal(losses) for name, losses in groups[1].losses().items()}
 
 
-def _wald(groups: Sequence[Scored | Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
-    """Return normal intervals of means and of their differences."""
+def _of_losses(
+    groups: Sequence[Scored | Predicted], interval: Callable[..., Interval]
+) -> dict[str, Interval]:
+    """Return intervals of mean losses, and then of their differences."""
     first, second = (group.losses() for group in groups)
-    return _before(groups, _) | {
-        f"difference in {name}": mean_normal(losses, first[name]) for name, losses in second.items()
-    }
+    ends = {name: interval(losses) for name, losses in second.items()}
+    for name, losses in second.items():
+        ends[f"difference in {name}"] = interval(losses, first[name])
+    return ends
 
 
-def _bootstrapped(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
+def _wald(groups: Sequence[Scored | Predicted], _: Random) -> Ends:
+    return _of_losses(groups, mean_normal)
+
+
+def _bootstrapped(groups: Sequence[Scored], draw: Random) -> Ends:
     first, second = (group.losses() for group in groups)
     result = {}
     for name, losses in second.items():
@@ -323,7 +302,7 @@ def _clustered() -> Iterator[Setting]:
         )
 
 
-def _draw_clustered(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_clustered(population: Setting, replications: int, draw: Random) -> Sample:
     shape = (replications, population.clusters)
     if population.sizes == "lognormal":
         rows = np.maximum(2, np.round(20 * np.exp(draw.normal(-0.5, 1, shape)))).astype(int)
@@ -332,28 +311,24 @@ def _draw_clustered(population: Setting, replications: int, draw: np.random.Gene
         sizes = np.where(large, 80, 8) if population.sizes == "unequal" else 20
         rows = np.broadcast_to(sizes, shape)
     unit = np.repeat(np.arange(rows.size), rows.ravel())
-    base = special.logit(population.base)
     if population.nested:
         label = (draw.random(rows.size) < population.base)[unit].astype(float)
     else:
-        chance = special.expit(base + 0.5 * draw.standard_normal(rows.size))
-        label = (draw.random(len(unit)) < chance[unit]).astype(float)
+        odds = special.logit(population.base) + 0.5 * draw.standard_normal(rows.size)
+        label = (draw.random(len(unit)) < special.expit(odds)[unit]).astype(float)
     noise = np.sqrt(population.alike) * draw.standard_normal(rows.size)[unit]
     noise += np.sqrt(1 - population.alike) * draw.standard_normal(len(unit))
     score = population.separation * label + noise
     # Of rows of different clusters, as all but a few pairs of a large population are.
     truth = np.full(replications, special.ndtr(population.separation / np.sqrt(2)))
-    known = label, score, unit // population.clusters, replications
-    return Sample((known, unit), {"AUC of clusters": truth})
+    return Sample(((label, score, unit // population.clusters, replications), unit), truth)
 
 
-def _clustered_areas(
-    data: tuple[Any, NDArray[np.intp]], _: np.random.Generator, *, aware: bool
-) -> Mapping[str, Interval]:
+def _clustered_areas(data: tuple[Any, NDArray[np.intp]], _: Random, *, aware: bool) -> Interval:
     """Return the intervals of rows, (n,) of all replications, whose clusters are known."""
     rows, unit = data
     design = Design.of(len(unit), clusters=unit) if aware else None
-    return {"AUC of clusters": area_limits(areas(*rows, design=design), level=LEVEL)}
+    return area_limits(areas(*rows, design=design), level=LEVEL)
 
 
 def _law(law: str, rows: int, score: Floats, weight: Floats, chance: Floats) -> Setting:
@@ -410,11 +385,8 @@ def _few_scores(rows: int) -> list[Setting]:
     """Return scores of one value, or of three."""
     one = _law("score 0.4 of all, chance 0.45", rows, np.array([0.4]), np.ones(1), np.array([0.45]))
     score, weight = np.array([0.1, 0.3, 0.6]), np.array([0.3, 0.4, 0.3])
-    chances = {"calibrated": score, "few labels 1": np.array([0.01, 0.02, 0.05])}
-    three = (
-        _law(f"3 scores, {name}", rows, score, weight, chance) for name, chance in chances.items()
-    )
-    return [one, *three]
+    few = _law("3 scores, few labels 1", rows, score, weight, np.array([0.01, 0.02, 0.05]))
+    return [one, _law("3 scores, calibrated", rows, score, weight, score), few]
 
 
 def _laws() -> list[Setting]:
@@ -427,7 +399,7 @@ def _laws() -> list[Setting]:
     return result
 
 
-def _draw_law(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_law(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw two groups of one law; the rarer label's chance varies by a tenth."""
     factor = draw.uniform(0.9, 1.1, (replications, 1))
     shape, chance = (replications, population.rows), population.chance
@@ -444,25 +416,20 @@ def _draw_law(population: Setting, replications: int, draw: np.random.Generator)
     binned = np.stack([away[:, bins == b].sum(axis=1) for b in range(BINS)], axis=1)
     truth = {"calibration error": np.abs(binned).sum(axis=1)}
     truth[_BY_MASS] = truth["calibration error"]  # where each score has a bin of its own
-    for name, rows in _LOSSES.items():
-        one, zero = rows(np.ones_like(score), score), rows(np.zeros_like(score), score)
-        truth[name] = (population.weight * (chances * one + (1 - chances) * zero)).sum(axis=1)
+    for name, expected in _expected(score, chances).items():
+        truth[name] = (population.weight * expected).sum(axis=1)
     return _of_both(data, [truth, truth])
 
 
-def _without_areas(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
+def _without_areas(groups: Sequence[Scored], draw: Random) -> Ends:
     result = {name: ends for name, ends in _ours(groups, draw).items() if "AUC" not in name}
-    if all(_are_few(group.score) for group in groups):
+    # Where every score is that of more rows than a bin of equal mass holds.
+    if all(
+        np.unique(g.score, return_counts=True)[1].min() > 2 * g.score.size / BINS for g in groups
+    ):
         result |= with_differences(*({_BY_MASS: _in_bins_of_mass(group)} for group in groups))
-        lower, upper = result[_BY_MASS][-2:]
-        result[_BY_MASS] = np.maximum(lower, 0), upper
+        result |= _at_least_0(_BY_MASS, result)
     return result
-
-
-def _are_few(scores: Floats) -> bool:
-    """Return whether every score is that of more rows than a bin of equal mass holds."""
-    shares = np.unique(scores, return_counts=True)[1] / scores.size
-    return bool(shares.min() > 2 / BINS)
 
 
 def _in_bins_of_mass(group: Scored) -> Limits:
@@ -474,49 +441,93 @@ def _in_bins_of_mass(group: Scored) -> Limits:
 
 # The family of regressions: errors and likelihoods of a group, and against another group.
 
-ERRORS = ("normal", "skewed", "heavy-tailed")
-# Whose mean squares a sample says little of. Of lognormals: the sigmas; of Student's distributions:
-# the degrees of freedom; of normal errors of which some are so many times as large: the shares.
-LOGNORMAL = {"lognormal": 1.5, "lognormal(2)": 2.0}
-STUDENT = {"heavy-tailed": 3.0, "t(2.5)": 2.5, "t(2.2)": 2.2}
-MIXED: Mapping[str, Mapping[float, float]] = {
-    "contaminated": {1.0: 0.975, 10.0: 0.02, 20.0: 0.005},
-    "1 % thirty times as large": {1.0: 0.99, 30.0: 0.01},
-    "four fifths exact": {0.0: 0.8, 1.0: 0.2},
-    "95 % exact": {0.0: 0.95, 1.0: 0.05},
-    "99 % exact": {0.0: 0.99, 1.0: 0.01},
+
+@dataclass(frozen=True)
+class Law:
+    """A law of errors of mean 0 and sd 1.
+
+    Attributes
+    ----------
+    drawn, below : draws some, and their distribution function. size : their mean size.
+    """
+
+    drawn: Callable[[Random, tuple[int, int]], Floats]
+    below: Callable[[Floats], Floats]
+    size: float
+
+
+def _lognormal(sigma: float) -> Law:
+    """Return lognormal errors, of either sign alike."""
+
+    def drawn(draw: Random, shape: tuple[int, int]) -> Floats:
+        signed: Floats = draw.choice([-1.0, 1.0], shape) * draw.lognormal(-(sigma**2), sigma, shape)
+        return signed
+
+    def below(value: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            size = special.ndtr((np.log(np.abs(value)) + sigma**2) / sigma)
+        return np.asarray((1 + np.sign(value) * size) / 2)
+
+    return Law(drawn, below, exp(-(sigma**2) / 2))
+
+
+def _student(freedom: float) -> Law:
+    """Return Student's errors.
+
+    Their mean size is 2 sqrt(v) Gamma((v + 1) / 2) / ((v - 1) Gamma(v / 2) sqrt(pi)), over the sd.
+    """
+    gammas = special.gamma((freedom + 1) / 2) / special.gamma(freedom / 2)
+    return Law(
+        lambda draw, shape: draw.standard_t(freedom, shape) * sqrt((freedom - 2) / freedom),
+        lambda value: special.stdtr(freedom, value * sqrt(freedom / (freedom - 2))),
+        2 * sqrt(freedom - 2) * gammas / ((freedom - 1) * sqrt(pi)),
+    )
+
+
+def _mixed(parts: Mapping[float, float]) -> Law:
+    """Return normal errors of which shares are so many times as large."""
+    sd = sqrt(sum(share * factor**2 for factor, share in parts.items()))
+
+    def drawn(draw: Random, shape: tuple[int, int]) -> Floats:
+        factor: Floats = draw.choice(list(parts), shape, p=list(parts.values())) / sd
+        return draw.normal(size=shape) * factor
+
+    def below(value: Floats) -> Floats:
+        result = np.zeros_like(value)
+        for factor, share in parts.items():
+            result += share * (special.ndtr(value * sd / factor) if factor else value >= 0)
+        return result
+
+    size = sum(share * factor for factor, share in parts.items())
+    return Law(drawn, below, sqrt(2 / pi) * size / sd)
+
+
+_EXPONENTIAL = Law(
+    lambda draw, shape: draw.exponential(size=shape) - 1,
+    lambda value: -np.expm1(-np.maximum(value + 1, 0)),
+    2 / e,
+)
+LAWS = {
+    "normal": Law(lambda draw, shape: draw.normal(size=shape), special.ndtr, sqrt(2 / pi)),
+    "skewed": _EXPONENTIAL,
+    "heavy-tailed": _student(3.0),
 }
-HEAVIER = tuple(name for name in (*LOGNORMAL, *STUDENT, *MIXED) if name not in ERRORS)
+# Whose mean squares a sample says little of.
+HEAVIER = {
+    "lognormal": _lognormal(1.5),
+    "lognormal(2)": _lognormal(2.0),
+    "t(2.5)": _student(2.5),
+    "t(2.2)": _student(2.2),
+    "contaminated": _mixed({1.0: 0.975, 10.0: 0.02, 20.0: 0.005}),
+    "1 % thirty times as large": _mixed({1.0: 0.99, 30.0: 0.01}),
+    "four fifths exact": _mixed({0.0: 0.8, 1.0: 0.2}),
+    "95 % exact": _mixed({0.0: 0.95, 1.0: 0.05}),
+    "99 % exact": _mixed({0.0: 0.99, 1.0: 0.01}),
+}
 HEAVIER_SIZES = ((20, 20), (50, 50), (200, 200), (400, 400), (1000, 1000))
 SIZES_ERRORS = ((20, 20), (50, 50), (200, 200), (2000, 2000), (950, 50))
 SCALES = (1.0, 1.5)
 _QUADRATURE_ERRORS = 2000
-
-
-def _sd_of(parts: Mapping[float, float]) -> float:
-    """Return the sd of normal errors of which shares are so many times as large."""
-    return sqrt(sum(share * factor**2 for factor, share in parts.items()))
-
-
-def _student_mean(freedom: float) -> float:
-    """Return the mean size of Student's errors of sd 1.
-
-    It is 2 sqrt(v) Gamma((v + 1) / 2) / ((v - 1) Gamma(v / 2) sqrt(pi)), over the sd.
-    """
-    gammas = special.gamma((freedom + 1) / 2) / special.gamma(freedom / 2)
-    return float(2 * sqrt(freedom - 2) * gammas / ((freedom - 1) * sqrt(pi)))
-
-
-_MEAN_ABSOLUTE = {
-    "normal": sqrt(2 / pi),
-    "skewed": 2 / e,
-    **{name: exp(-(sigma**2) / 2) for name, sigma in LOGNORMAL.items()},
-    **{name: _student_mean(freedom) for name, freedom in STUDENT.items()},
-    **{
-        name: sqrt(2 / pi) * sum(share * factor for factor, share in parts.items()) / _sd_of(parts)
-        for name, parts in MIXED.items()
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -541,159 +552,96 @@ class Predicted:
 def _populations_errors() -> Iterator[Setting]:
     """Yield two groups whose targets are predicted, the errors of both claimed to be of sd 1.
 
-    Their law is normal, exponential, of Student with 3 degrees of freedom, or one of `HEAVIER`; the
-    scale is the true sd of the second group's.
+    Their law is one of `LAWS` or `HEAVIER`; the scale is the true sd of the second group's.
     """
-    every = [*product(SIZES_ERRORS, ERRORS, SCALES), *product(HEAVIER_SIZES, HEAVIER, (1.0,))]
+    every = [*product(SIZES_ERRORS, LAWS, SCALES), *product(HEAVIER_SIZES, HEAVIER, (1.0,))]
     for (first, second), errors, scale in every:
         name = f"{first} and {second} rows, {errors} errors of sd {scale:g}"
-        yield Setting(name=name, sizes=(first, second), errors=errors, scale=scale)
+        law = (LAWS | HEAVIER)[errors]
+        yield Setting(name=name, sizes=(first, second), law=law, scale=scale)
 
 
-def _draw_errors(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_errors(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw both groups; metrics are of the second one, and of its difference from the first."""
     varied = draw.uniform(0.9, 1.1, (replications, 1))
     data, truths = [], []
     for size, scale in zip(population.sizes, (1.0, population.scale), strict=True):
         sd, shape = scale * varied, (replications, size)
         mean = draw.normal(0, 1, shape)
-        data.append(Predicted(mean + sd * _unit_errors(population.errors, shape, draw), mean))
-        truths.append(_truth_errors(population.errors, sd))
+        data.append(Predicted(mean + sd * population.law.drawn(draw, shape), mean))
+        truths.append(_truth_errors(population.law, sd))
     return _of_both(data, truths)
 
 
-def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator) -> Floats:
-    """Draw errors of sd 1; the lognormal ones are of either sign alike, the others of mean 0."""
-    if errors == "normal":
-        return draw.normal(size=shape)
-    if errors == "skewed":
-        return draw.exponential(size=shape) - 1
-    if errors in LOGNORMAL:
-        sigma = LOGNORMAL[errors]
-        signed: Floats = draw.choice([-1.0, 1.0], shape) * draw.lognormal(-(sigma**2), sigma, shape)
-        return signed
-    if errors in STUDENT:
-        freedom = STUDENT[errors]
-        return draw.standard_t(freedom, shape) * sqrt((freedom - 2) / freedom)
-    parts = MIXED[errors]
-    factor: Floats = draw.choice(list(parts), shape, p=list(parts.values())) / _sd_of(parts)
-    return draw.normal(size=shape) * factor
-
-
-def _distribution(errors: str, value: Floats) -> Floats:
-    """Return the distribution function of errors of sd 1."""
-    if errors == "normal":
-        below: Floats = special.ndtr(value)
-    elif errors == "skewed":
-        below = -np.expm1(-np.maximum(value + 1, 0))
-    elif errors in LOGNORMAL:
-        sigma = LOGNORMAL[errors]
-        with np.errstate(divide="ignore"):
-            size = special.ndtr((np.log(np.abs(value)) + sigma**2) / sigma)
-        below = (1 + np.sign(value) * size) / 2
-    elif errors in STUDENT:
-        freedom = STUDENT[errors]
-        below = special.stdtr(freedom, value * sqrt(freedom / (freedom - 2)))
-    else:
-        below = np.zeros_like(value)
-        sd = _sd_of(MIXED[errors])
-        for factor, share in MIXED[errors].items():
-            below += share * (special.ndtr(value * sd / factor) if factor else value >= 0)
-    return below
-
-
-def _quantiles(errors: str) -> Floats:
-    """Return the middles of equally likely parts of errors of sd 1."""
+def _quantiles(law: Law) -> Floats:
+    """Return the middles of equally likely parts of errors."""
     share = (np.arange(_QUADRATURE_ERRORS) + 0.5) / _QUADRATURE_ERRORS
     # By bisection: some of the laws have no quantile function of their own.
     low, high = np.full(_QUADRATURE_ERRORS, -1e3), np.full(_QUADRATURE_ERRORS, 1e3)
     for _ in range(60):
         nodes = (low + high) / 2
-        under = _distribution(errors, nodes) < share
+        under = law.below(nodes) < share
         low, high = np.where(under, nodes, low), np.where(under, high, nodes)
     return nodes
 
 
-def _truth_errors(errors: str, sd: Floats) -> dict[str, Floats]:
+def _truth_errors(law: Law, sd: Floats) -> dict[str, Floats]:
     """Return the metrics (R,) of errors of sds (R, 1) that are claimed to be 1."""
     scale, reach = sd[:, 0], quantile(LEVEL)
     # The CRPS is |error| and a remainder that vanishes where errors are large.
-    error = sd * _quantiles(errors)
+    error = sd * _quantiles(law)
     density = np.exp(-(error**2) / 2) / sqrt(2 * pi)
     remainder = 2 * density - 2 * np.abs(error) * special.ndtr(-np.abs(error)) - 1 / sqrt(pi)
-    absolute = _MEAN_ABSOLUTE[errors] * scale
-    within = _distribution(errors, reach / scale) - _distribution(errors, -reach / scale)
+    absolute = law.size * scale
     return {
         "MAE": absolute,
         "RMSE": scale,
         "R2": 1 - scale**2 / (1 + scale**2),
         "CRPS": absolute + remainder.mean(axis=1),
         "NLL": (scale**2 + np.log(2 * pi)) / 2,
-        "interval coverage": within,
+        "interval coverage": law.below(reach / scale) - law.below(-reach / scale),
     }
 
 
 def _limits_errors(group: Predicted) -> dict[str, Limits]:
     losses, squares = group.losses(), (group.target - group.prediction) ** 2
-    nll, held = losses["NLL"], losses["interval coverage"]
-    over = nll - nll.min(axis=1, keepdims=True)
-    rows = group.target.ravel(), group.prediction.ravel(), replication(nll)
+    nll, held, codes = losses["NLL"], losses["interval coverage"], replication(squares)
+    tails = [
+        means.tail_index(each.ravel(), codes, len(nll))
+        for each in (squares, nll - nll.min(axis=1, keepdims=True))
+    ]
+    rows = group.target.ravel(), group.prediction.ravel(), codes
     return {
         "MAE": mean_ours(losses["MAE"], regression.ERROR_ROWS),
-        "RMSE": root_limits(Moments.of(squares), _tail_index(squares), level=LEVEL),
-        "R2": explained_variance(*rows, len(nll))[1](LEVEL),
+        "RMSE": means.root_limits(Moments.of(squares), tails[0], level=LEVEL),
+        "R2": means.explained_variance(*rows, len(nll))[1](LEVEL),
         "CRPS": mean_ours(losses["CRPS"], regression.ERROR_ROWS),
-        "NLL": heavy_limits(Moments.of(nll), _tail_index(over), level=LEVEL),
+        "NLL": means.heavy_limits(Moments.of(nll), tails[1], level=LEVEL),
         "interval coverage": rate_limits(held.sum(axis=1), held.shape[1], level=LEVEL),
     }
 
 
-def _ours_errors(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
-    return with_differences(*map(_limits_errors, groups))
-
-
-def _bootstrapped_errors(
-    groups: Sequence[Predicted], draw: np.random.Generator
-) -> Mapping[str, Interval]:
-    first, second = (group.losses() for group in groups)
-    result = {name: means_bootstrap(draw, second[name]) for name in second}
-    for name in second:
-        result[f"difference in {name}"] = means_bootstrap(draw, second[name], first[name])
-    return result
-
-
+_OF_SCORES = {"Wald": _wald, BOOTSTRAP: (_bootstrapped, 200, 4)}
+_OF_CLUSTERS = {
+    "ours": partial(_clustered_areas, aware=True),
+    "ignoring clusters": partial(_clustered_areas, aware=False),
+}
+_OF_ERRORS = {
+    "ours": lambda groups, _: with_differences(*map(_limits_errors, groups)),
+    simulate.BEFORE: _before,
+    "Wald": _wald,
+    BOOTSTRAP: (lambda of, draw: _of_losses(of, partial(means_bootstrap, draw)), 200, 2),
+}
 FAMILIES = (
-    Family(
-        "scores",
-        _populations,
-        _draw,
-        {"ours": _ours, BEFORE: _before, "Wald": _wald, BOOTSTRAP: (_bootstrapped, 200, 4)},
-    ),
+    Family("scores", _populations, _draw, {"ours": _ours, simulate.BEFORE: _before, **_OF_SCORES}),
     Family(
         "areas_of_clusters",
         _clustered,
         _draw_clustered,
-        {
-            "ours": partial(_clustered_areas, aware=True),
-            "ignoring clusters": partial(_clustered_areas, aware=False),
-        },
-        replications=600,
+        _OF_CLUSTERS,
+        600,
+        metric="AUC of clusters",
     ),
-    Family(
-        "reaching_scores",
-        _laws,
-        _draw_law,
-        {"ours": _without_areas, "Wald": _wald, BOOTSTRAP: (_bootstrapped, 200, 4)},
-    ),
-    Family(
-        "regression",
-        _populations_errors,
-        _draw_errors,
-        {
-            "ours": _ours_errors,
-            BEFORE: _before,
-            "Wald": _wald,
-            BOOTSTRAP: (_bootstrapped_errors, 200, 2),
-        },
-    ),
+    Family("reaching_scores", _laws, _draw_law, {"ours": _without_areas, **_OF_SCORES}),
+    Family("regression", _populations_errors, _draw_errors, _OF_ERRORS),
 )

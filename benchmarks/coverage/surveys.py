@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -12,16 +12,19 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.counts import varied
-from benchmarks.coverage.simulate import LEVEL, Family, Interval, Sample, Setting, thinned
-from fairbench.core.arrays import Floats
-from fairbench.inference.gaps import (
-    GroupLimits,
-    StandardisedRates,
-    largest_difference,
-    largest_gap,
-    simultaneous_level,
-    smallest_standardised_ratio,
+from benchmarks.coverage.simulate import (
+    LEVEL,
+    Ends,
+    Family,
+    Interval,
+    Random,
+    Sample,
+    Setting,
+    thinned,
 )
+from fairbench.core.arrays import Floats, Mask
+from fairbench.inference import gaps
+from fairbench.inference.gaps import GroupLimits, StandardisedRates
 from fairbench.inference.means import Moments, around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts
@@ -58,26 +61,20 @@ def _populations() -> Iterator[Setting]:
     alone = product([(n, (1, 1)) for n in ROWS], *alike, (0.0,), unequal)
     clustered = product(CLUSTERS, *alike, (0.05, 0.3), ((0.0, 1.0), (1.0, 2.0)))
     chosen = [*thinned(list(alone), 50), *thinned(list(clustered), 100)]
-    for (count, (low, high)), g, rate, gap, correlation, (variation, informed) in chosen:
+    for (count, sizes), g, rate, gap, correlation, (variation, informed) in chosen:
+        low, high = sizes
         of = f" of {low}" if low == high else f" of {low} to {high}"
         rows = f"{count} rows" if high == 1 else f"{count} clusters{of}"
         within = f", correlation {correlation:g}" if high > 1 else ""
         weights = f", weights vary by {variation:g}" if variation else ""
         more = f" (outcome: times {informed:g})" if informed != 1 else ""
-        yield Setting(
-            name=f"{g} groups in {rows}{within}{weights}{more}, rate {rate:g}, gap {gap:g}",
-            clusters=count,
-            sizes=(low, high),
-            groups=g,
-            base=rate,
-            gap=gap,
-            correlation=correlation,
-            variation=variation,
-            informed=informed,
-        )
+        one = Setting(clusters=count, sizes=sizes, groups=g, base=rate, gap=gap)
+        one.name = f"{g} groups in {rows}{within}{weights}{more}, rate {rate:g}, gap {gap:g}"
+        one.correlation, one.variation, one.informed = correlation, variation, informed
+        yield one
 
 
-def _draw(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw rows; truths are of the people whom weights stand for."""
     sizes = draw.integers(population.sizes[0], population.sizes[1] + 1, population.clusters)
     unit = np.repeat(np.arange(population.clusters), sizes)
@@ -114,18 +111,13 @@ def _draw(population: Setting, replications: int, draw: np.random.Generator) -> 
 Made = Callable[[Rows, int], Sequence[Limits]]
 
 
-def _each(made: Made) -> Callable[[Any, np.random.Generator], Mapping[str, Interval]]:
+def _each(made: Made) -> Callable[[Any, Random], Ends]:
     """Return a construction of single replications as one of all."""
 
-    def intervals(rows: Rows, _: np.random.Generator) -> Mapping[str, Interval]:
+    def intervals(rows: Rows, _: Random) -> Ends:
         result = [made(rows, r) for r in range(len(rows.outcome))]
-        return {
-            metric: (
-                np.array([float(each[i].lower) for each in result]),
-                np.array([float(each[i].upper) for each in result]),
-            )
-            for i, metric in enumerate(METRICS[: len(result[0])])
-        }
+        ends = np.array([[(each.lower, each.upper) for each in of] for of in result], float)
+        return dict(zip(METRICS, ends.transpose(1, 2, 0), strict=False))
 
     return intervals
 
@@ -134,43 +126,38 @@ def _ours(rows: Rows, r: int) -> Sequence[Limits]:
     design = Design.of(len(rows.unit), weight=rows.weight[r], clusters=rows.unit)
     counts = SurveyCounts.of(3 * rows.outcome[r], rows.group, design, groups=rows.groups)
     shared = counts.correlation(selection_rate)
-    wider = simultaneous_level(LEVEL, rows.groups)
-    single, together = (counts.limits(selection_rate, level=level) for level in (LEVEL, wider))
+    levels = LEVEL, gaps.simultaneous_level(LEVEL, rows.groups)
+    single, together = (counts.limits(selection_rate, level=level) for level in levels)
     last = rows.groups - 1
     difference = difference_limits(single.take(last), single.take(0), shared[last, 0])
-    gap = largest_gap(GroupLimits(single, together, shared))
+    gap = gaps.largest_gap(GroupLimits(single, together, shared))
     sample = Sampled.of(design, rows.group, rows.groups)
     mean = sample.means(rows.loss[r])
     totals = sample.totals(sample.share * (rows.loss[r] - mean[rows.group]))
     moments = Moments.of_sampled(mean, totals, sample)
     means = around(mean, loss_limits(moments, level=LEVEL, least=0.0))
-    shared = sample.correlation(totals)
-    return (
-        *(single.take(0), difference, gap),
-        difference_limits(means.take(last), means.take(0), shared[last, 0]),
+    of_means = difference_limits(
+        means.take(last), means.take(0), sample.correlation(totals)[last, 0]
     )
+    return single.take(0), difference, gap, of_means
 
 
 def _kish(rows: Rows, r: int) -> Sequence[Limits]:
     """Return intervals of counts at Kish's effective size, which knows no clusters."""
-    sums = [
+    weight, squares, hits = (
         np.bincount(rows.group, each, rows.groups)
         for each in (rows.weight[r], rows.weight[r] ** 2, rows.weight[r] * rows.outcome[r])
-    ]
-    size = sums[0] ** 2 / sums[1]
-    limits = rate_limits(sums[2] / sums[0] * size, size, level=LEVEL)
-    last = limits.take(rows.groups - 1)
-    return (
-        limits.take(0),
-        difference_limits(last, limits.take(0)),
-        largest_gap(GroupLimits.of(sums[2] / sums[0] * size, size, level=LEVEL)),
     )
+    counts = hits / weight * (size := weight**2 / squares), size
+    limits = rate_limits(*counts, level=LEVEL)
+    difference = difference_limits(limits.take(rows.groups - 1), limits.take(0))
+    gap = gaps.largest_gap(GroupLimits.of(*counts, level=LEVEL))
+    return limits.take(0), difference, gap
 
 
 def _unaware(rows: Rows, r: int) -> Sequence[Limits]:
     """Return intervals that take no notice of weights and clusters."""
-    equal = replace(rows, weight=np.ones_like(rows.weight))
-    return _kish(equal, r)
+    return _kish(replace(rows, weight=np.ones_like(rows.weight)), r)
 
 
 def ratios(top: Floats, bottom: Floats, design: Design) -> tuple[Floats, Floats]:
@@ -245,7 +232,7 @@ class Counts:
 
     successes: NDArray[np.int64]
     size: NDArray[np.int64]
-    among: NDArray[np.bool_]
+    among: Mask
 
 
 def _populations_standardised() -> Iterator[Setting]:
@@ -265,7 +252,7 @@ def _populations_standardised() -> Iterator[Setting]:
         yield one
 
 
-def _draw_standardised(population: Setting, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_standardised(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw counts; truths are over the strata that both groups of a pair have rows in."""
     shares = _shares(population)
     size = draw.multinomial(population.rows, shares.ravel(), replications)
@@ -276,20 +263,13 @@ def _draw_standardised(population: Setting, replications: int, draw: np.random.G
     rates[:, -1] += (-1 if population.base > 0.5 else 1) * population.gap
     rates = np.clip(rates, 0.005, 0.995)
     shared = (size[:, :, None] > 0) & (size[:, None] > 0)
-    weight = shared * shares.sum(axis=0)
+    weight, own = shared * shares.sum(axis=0), shared[:, -1, 0] * shares[-1]
     with np.errstate(invalid="ignore"):
         true = (weight * rates[:, :, None]).sum(axis=-1) / weight.sum(axis=-1)
-    other = true.swapaxes(1, 2)
-    rows = (shared * size[:, :, None]).sum(axis=-1)
-    among = (
-        (rows >= MINIMUM)
-        & (rows.swapaxes(1, 2) >= MINIMUM)
-        & ~np.eye(population.groups, dtype=bool)
-    )
-    counts = Counts(draw.binomial(size, rates), size, among)
-    own = shared[:, -1, 0] * shares[-1]
-    with np.errstate(invalid="ignore"):
         of_own = (own * rates[:, -1]).sum(axis=-1) / (own * rates[:, 0]).sum(axis=-1)
+    other = true.swapaxes(1, 2)
+    enough = (shared * size[:, :, None]).sum(axis=-1) >= MINIMUM
+    among = enough & enough.swapaxes(1, 2) & ~np.eye(population.groups, dtype=bool)
     truth = {
         OWN_MIX: of_own,
         DIFFERENCE: true[:, -1, 0] - other[:, -1, 0],
@@ -297,52 +277,50 @@ def _draw_standardised(population: Setting, replications: int, draw: np.random.G
         LARGEST: _over(np.fmax, true - other, among),
         SMALLEST: _over(np.fmin, true / other, among),
     }
-    return Sample(counts, truth)
+    return Sample(Counts(draw.binomial(size, rates), size, among), truth)
 
 
-def _over(extreme: np.ufunc, values: Floats, among: NDArray[np.bool_]) -> Floats:
+def _over(extreme: np.ufunc, values: Floats, among: Mask) -> Floats:
     worst: Floats = extreme.reduce(np.where(among, values, np.nan), axis=(-2, -1))
     return worst
 
 
-def _of_pair(limits: Limits, among: NDArray[np.bool_]) -> Interval:
-    """Return the ends of the last group against the first, where the two are compared."""
+def _of_pair(lower: Floats, upper: Floats, among: Mask) -> Interval:
+    """Return the ends (R,) of the last group against the first, where the two are compared."""
     there = among[:, -1, 0]
-    lower, upper = (np.where(there, end[:, -1, 0], np.nan) for end in (limits.lower, limits.upper))
-    return lower, upper
+    return np.where(there, lower, np.nan), np.where(there, upper, np.nan)
 
 
-def _ours_standardised(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
-    rates = StandardisedRates.of(counts.successes, counts.size)
-    among = counts.among
-    largest, _ahead = largest_difference([rates], [among], level=LEVEL)
-    smallest = smallest_standardised_ratio(rates, among, level=LEVEL)
+def _ours_standardised(counts: Counts, _: Random) -> Ends:
+    rates, among = StandardisedRates.of(counts.successes, counts.size), counts.among
     two = (counts.successes[:, [-1, 0]], counts.size[:, [-1, 0]])
     of_own = StandardisedRates.of(*two, mix=counts.size[:, -1]).ratios(level=LEVEL)
-    there = among[:, -1, 0]
+    difference, ratio = (
+        _of_pair(each.lower[:, -1, 0], each.upper[:, -1, 0], among)
+        for each in (rates.differences(level=LEVEL), rates.ratios(level=LEVEL))
+    )
     return {
-        OWN_MIX: tuple(np.where(there, end[:, 0, 1], np.nan) for end in of_own[1:]),  # type: ignore[dict-item]
-        DIFFERENCE: _of_pair(rates.differences(level=LEVEL), among),
-        RATIO: _of_pair(rates.ratios(level=LEVEL), among),
-        LARGEST: largest,
-        SMALLEST: smallest,
+        OWN_MIX: _of_pair(of_own.lower[:, 0, 1], of_own.upper[:, 0, 1], among),
+        DIFFERENCE: difference,
+        RATIO: ratio,
+        LARGEST: gaps.largest_difference([rates], [among], level=LEVEL)[0],
+        SMALLEST: gaps.smallest_standardised_ratio(rates, among, level=LEVEL),
     }
 
 
 def _of_two(
     ends: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]],
-) -> Callable[[Counts, np.random.Generator], Mapping[str, Interval]]:
+) -> Callable[[Counts, Random], Ends]:
     """Return a construction of the difference alone, from weights and counts (R, 2, K)."""
 
-    def intervals(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
+    def intervals(counts: Counts, _: Random) -> Ends:
         n, x = (each[:, [-1, 0]].astype(np.float64) for each in (counts.size, counts.successes))
         shared = np.asarray((n > 0).all(axis=1))[:, None]
         everyone = counts.size.sum(axis=1) * shared[:, 0]
         with np.errstate(invalid="ignore", divide="ignore"):
             weight = everyone / everyone.sum(axis=1, keepdims=True)
-            lower, upper = ends(weight, x * shared, n * shared)
-        there = counts.among[:, -1, 0]
-        return {DIFFERENCE: (np.where(there, lower, np.nan), np.where(there, upper, np.nan))}
+            pair = ends(weight, x * shared, n * shared)
+        return {DIFFERENCE: _of_pair(*pair, counts.among)}
 
     return intervals
 
@@ -369,25 +347,19 @@ def _wald(weight: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats]:
     return total - half, total + half
 
 
+_OF_ROWS = {
+    "ours": _each(_ours),
+    "linearised t": (_each(_linearised), 300, 2),
+    "Kish": (_each(_kish), 300, 2),
+    "ignoring weights and clusters": (_each(_unaware), 300, 2),
+}
+_OF_STRATA = {
+    "ours": _ours_standardised,
+    "MOVER over strata": _of_two(_mover),
+    "Wald": _of_two(_wald),
+}
+_ALL = _populations_standardised
 FAMILIES = (
-    Family(
-        "weights_and_clusters",
-        _populations,
-        _draw,
-        {
-            "ours": _each(_ours),
-            "linearised t": (_each(_linearised), 300, 2),
-            "Kish": (_each(_kish), 300, 2),
-            "ignoring weights and clusters": (_each(_unaware), 300, 2),
-        },
-        replications=600,
-    ),
-    Family(
-        "standardised",
-        _populations_standardised,
-        _draw_standardised,
-        {"ours": _ours_standardised, "MOVER over strata": _of_two(_mover), "Wald": _of_two(_wald)},
-        most=240,
-        bounded=True,
-    ),
+    Family("weights_and_clusters", _populations, _draw, _OF_ROWS, 600),
+    Family("standardised", _ALL, _draw_standardised, _OF_STRATA, most=240, bounded=True),
 )

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,36 +21,18 @@ from scipy.stats import qmc
 from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
+from fairbench.inference import repeats
 from fairbench.inference.comparing import lead_of_values, objective
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.means import Moments, outcome_limits
 from fairbench.inference.posterior import independent_draws
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
-from fairbench.inference.repeats import (
-    FOLDS,
-    REPEATS,
-    RunRates,
-    Splits,
-    inflation,
-    largest_mean_gap,
-    mean_limits,
-    mean_table_draws,
-    no_narrower,
-    student_draws,
-)
+from fairbench.inference.repeats import FOLDS, REPEATS, RunRates, Splits
 from fairbench.inference.scores import area_limits, areas
 from fairbench.metrics.probability import log_loss_rows
 from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, named, total
 from fairbench.metrics.uncertainty import area_under_risk_coverage
-from fairbench_search.choice import (
-    Bound,
-    Choice,
-    Shared,
-    SharedRows,
-    Stored,
-    choice_of,
-    choose_among,
-)
+from fairbench_search import choice
 from fairbench_search.corrected import Candidates, choose, correction
 
 Labels = NDArray[np.int64]
@@ -133,16 +114,14 @@ def _with_one(features: Floats) -> Floats:
     return np.concatenate([features, np.ones((len(features), 1))], axis=1)
 
 
-LEARNERS: Mapping[str, Learner] = MappingProxyType(
-    {
-        "constant": constant,
-        "ridge": ridge,
-        "logistic regression": logistic,
-        "deep tree": deep_tree,
-        "nearest neighbour": nearest_neighbour,
-        "short network": network,
-    }
-)
+LEARNERS: Mapping[str, Learner] = {
+    "constant": constant,
+    "ridge": ridge,
+    "logistic regression": logistic,
+    "deep tree": deep_tree,
+    "nearest neighbour": nearest_neighbour,
+    "short network": network,
+}
 
 
 # Family of whole runs: a real learner, fitted again in every hold-out repeat or fold.
@@ -167,10 +146,10 @@ def run_of(rows: int, groups: int, selected: float, shift: float, kind: str) -> 
     shift : how far the features of the first group are moved, which makes it selected more often.
     """
     differs = f"one group {shift:g} sd ahead" if shift else "groups alike"
-    name = (
-        f"{rows} rows, {groups} groups, {selected:g} selected, {differs}, {SPLITS} {_KINDS[kind]}"
-    )
-    return Setting(name=name, rows=rows, groups=groups, selected=selected, shift=shift, kind=kind)
+    one = Setting(rows=rows, groups=groups, selected=selected, shift=shift, kind=kind)
+    one.name = f"{rows} rows, {groups} groups, {selected:g} selected, {differs}, "
+    one.name += f"{SPLITS} {_KINDS[kind]}"
+    return one
 
 
 _KINDS = {REPEATS: "hold-outs", FOLDS: "folds"}
@@ -240,28 +219,6 @@ def tested_rows(
     return np.asarray(place < round(SHARE * rows)).reshape(runs, splits, rows)
 
 
-def _fitted(people: People, rows: Mask, selected: float) -> tuple[Floats, Floats, Floats]:
-    """Return directions (R, S, D), thresholds (R, S) and scores (R, S, N) of nearest means.
-
-    Parameters
-    ----------
-    rows : (R, S, N) those that are trained on.
-    """
-    trained = rows.astype(np.float32)
-    ones = people.label[:, None] * trained
-    means = [
-        (part @ people.features) / np.maximum(part.sum(axis=-1, keepdims=True), 1)
-        for part in (ones, trained - ones)
-    ]
-    direction = means[0] - means[1]
-    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
-    score = direction @ people.features.transpose(0, 2, 1)
-    size = trained.sum(axis=-1)
-    mean = (score * trained).sum(axis=-1) / size
-    spread = np.sqrt((score**2 * trained).sum(axis=-1) / size - mean**2)
-    return direction, mean + spread * special.ndtri(1 - selected), score
-
-
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """R runs of S splits.
@@ -280,18 +237,29 @@ class Fitted:
 def fits(
     people: People, tested: Mask, population: Setting, noise: float = 0.0
 ) -> tuple[Mask, Floats]:
-    """Return whom fits select (R, S, N), and what share (R, S, G, 2) of new people they would.
+    """Return whom nearest means select (R, S, N), and what share (R, S, G, 2) of new people.
 
     Parameters
     ----------
     noise : sd of what is added to features, beside their own of 1.
     """
-    direction, threshold, score = _fitted(people, ~tested, population.selected)
-    predicted = score > threshold[..., None]
+    trained = (~tested).astype(np.float32)
+    ones = people.label[:, None] * trained
+    of_ones, of_zeros = (
+        (part @ people.features) / np.maximum(part.sum(axis=-1, keepdims=True), 1)
+        for part in (ones, trained - ones)
+    )
+    direction = of_ones - of_zeros
+    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
+    score = direction @ people.features.transpose(0, 2, 1)
+    size = trained.sum(axis=-1)
+    mean = (score * trained).sum(axis=-1) / size
+    spread = np.sqrt((score**2 * trained).sum(axis=-1) / size - mean**2)
+    threshold = mean + spread * special.ndtri(1 - population.selected)
     group, label = np.meshgrid(np.arange(population.groups), np.arange(2), indexing="ij")
     means = moved(label, group, population.shift) * direction.sum(axis=-1)[..., None, None]
     shares = special.ndtr((means - threshold[..., None, None]) / np.hypot(1, noise))
-    return predicted, shares
+    return score > threshold[..., None], shares
 
 
 def _draw(population: Setting, replications: int, draw: Random) -> Sample:
@@ -312,11 +280,10 @@ def _draw(population: Setting, replications: int, draw: Random) -> Sample:
 def tested_counts(people: People, predicted: Mask, tested: Mask, groups: int) -> Floats:
     """Return the counts (R, S, G, 4) of the rows that each split tests."""
     runs, splits = tested.shape[:2]
-    at = np.nonzero(tested)
-    part = (at[0] * splits + at[1]) * groups + people.group[at[0], at[2]]
-    counts = binary_confusion(
-        people.label[at[0], at[2]], predicted[at], part, n_groups=runs * splits * groups
-    )
+    run, split, row = at = np.nonzero(tested)
+    part = (run * splits + split) * groups + people.group[run, row]
+    of_all = runs * splits * groups
+    counts = binary_confusion(people.label[run, row], predicted[at], part, n_groups=of_all)
     return counts.reshape(runs, splits, groups, 4).astype(float)
 
 
@@ -343,11 +310,8 @@ def rates_of(data: Fitted, hits: tuple[int, ...], of: tuple[int, ...]) -> RunRat
 def _rates(data: Fitted) -> tuple[RunRates, RunRates, RunRates]:
     """Return the error rate of everyone, and the groups' selection and true positive rates."""
     everyone = replace(data, counts=data.counts.sum(axis=2, keepdims=True))
-    return (
-        rates_of(everyone, (1, 2), _ALL),
-        rates_of(data, (1, 3), _ALL),
-        rates_of(data, (3,), _POSITIVE),
-    )
+    selected, reached = rates_of(data, (1, 3), _ALL), rates_of(data, (3,), _POSITIVE)
+    return rates_of(everyone, (1, 2), _ALL), selected, reached
 
 
 def _ours(data: Fitted, _: Random) -> Ends:
@@ -358,14 +322,19 @@ def _ours(data: Fitted, _: Random) -> Ends:
         "selection rate": selected.limits(),
         "difference in selection rate": selected.against_first(),
         "smallest ratio of selection rates": selected.smallest_ratio(),
-        "largest gap in selection rate": largest_mean_gap(selected),
+        "largest gap in selection rate": repeats.largest_mean_gap(selected),
         "true positive rate": reached.limits(),
         "difference in true positive rates": reached.against_first(),
     }
-    for name, (value, lower, upper) in data.losses.items():
-        chance = np.full(len(value), 0.5 if name == "AUC" else np.nan)
-        limits[name] = mean_limits(value, lower, upper, data.splits, level=LEVEL, chance=chance)
-    return limits
+    return limits | {
+        name: _mean_limits(name, losses, data.splits) for name, losses in data.losses.items()
+    }
+
+
+def _mean_limits(name: str, losses: Floats, splits: Splits) -> Limits:
+    """Return the means of values with ends (3, R, S), of AUC and of others."""
+    chance = np.full(losses.shape[1], 0.5 if name == "AUC" else np.nan)
+    return repeats.mean_limits(*losses, splits, level=LEVEL, chance=chance)
 
 
 def _single(data: Fitted, _: Random) -> Ends:
@@ -376,7 +345,7 @@ def _single(data: Fitted, _: Random) -> Ends:
     single = groups.pointwise
     pair = difference_limits(single.take(slice(1, None)), single.take(slice(0, 1)))
     return {
-        "error rate": _medians(rate_limits(errors[0], errors[1], level=LEVEL), -1),
+        "error rate": _medians(rate_limits(*errors, level=LEVEL), -1),
         "selection rate": _medians(single, 1),
         "difference in selection rate": _medians(pair, 1),
         "largest gap in selection rate": _medians(largest_gap(groups), 1),
@@ -399,8 +368,7 @@ def _by_split(data: Fitted) -> dict[str, Floats]:
 def _plain(data: Fitted, _: Random) -> Ends:
     """Return t intervals of the splits' values as if splits were independent; gaps too."""
     values = _by_split(data)
-    rates = values["selection rate"]
-    values["largest gap in selection rate"] = rates.max(axis=1) - rates.min(axis=1)
+    values["largest gap in selection rate"] = np.ptp(values["selection rate"], axis=1)
     return {name: _t_interval(value) for name, value in values.items()}
 
 
@@ -447,9 +415,10 @@ def _populations_many() -> Iterator[Setting]:
         designs = (*_DESIGNS, *(_DESIGNS_OF_MANY if learner in _STABLE else ()))
         labels = ((2.0, 0.3, ""), (0.0, 0.5, ", nothing to learn"))
         for (signal, positive, words), (rows, kind, count) in product(labels, designs):
-            name = f"{learner}, {rows} rows{words}, {count} {_KINDS[kind]}"
-            design = {"learner": learner, "rows": rows, "kind": kind, "count": count}
-            yield Setting(name=name, signal=signal, positive=positive, **design)
+            one = Setting(learner=learner, rows=rows, kind=kind, count=count)
+            one.name = f"{learner}, {rows} rows{words}, {count} {_KINDS[kind]}"
+            one.signal, one.positive = signal, positive
+            yield one
 
 
 @lru_cache(maxsize=4)
@@ -477,44 +446,38 @@ def _draw_many(population: Setting, replications: int, draw: Random) -> Sample:
         if population.learner in _PROBABILITIES and rows * tested.mean() >= _FEWEST:
             losses.append(_of_scores(scores[:, :rows], people.label[0], tested[0]))
             truths.append(_of_new(new, population.positive))
-    names = ("AUC", "log loss") if losses else ()
-    own = {
-        name: np.array([run[i] for run in losses]).swapaxes(0, 1) for i, name in enumerate(names)
-    }
-    splits = _splits(population.kind, population.count)
-    data = Fitted(np.concatenate(counts), splits, own)
-    truth = _truth_many(data, np.array(shares), population.positive)
-    for i, name in enumerate(names):
+    data = Fitted(np.concatenate(counts), _splits(population.kind, population.count))
+    truth, own = _truth_many(data, np.array(shares), population.positive), {}
+    for i, name in enumerate(("AUC", "log loss") if losses else ()):
+        own[name] = np.array(losses)[:, i].swapaxes(0, 1)
         value = np.where(np.isfinite(own[name][0]), np.array(truths)[:, i], np.nan)
         truth[name] = np.nanmean(value, axis=-1)
-    return Sample(data, truth)
+    return Sample(replace(data, losses=own), truth)
 
 
-def _run(population: Setting, draw: Random) -> tuple[Floats, People, NDArray[np.bool_]]:
+def _run(population: Setting, draw: Random) -> tuple[Floats, People, Mask]:
     """Return scores (S, N + M) of a run's own and of new people, its people, and whom it tests."""
-    shape = 1, population.rows
+    shape, kind = (1, population.rows), population.kind
     label = (draw.random(shape) < population.positive).astype(np.int64)
     group = draw.integers(0, GROUPS, shape)
     features = draw.standard_normal((*shape, FEATURES_MANY))
     features += _moved(label, group, population.signal)
-    stratified = label if population.kind == FOLDS else None
-    tested = tested_rows(shape, population.kind, draw, splits=population.count, label=stratified)
+    stratified = label if kind == FOLDS else None
+    tested = tested_rows(shape, kind, draw, splits=population.count, label=stratified)
     everyone = np.concatenate([features[0], _new_people(population.signal)])
     fit = LEARNERS[population.learner]
     scores = fit(features[0], label[0], ~tested[0], everyone, draw)
     return scores, People(features.astype(np.float32), label, group), tested
 
 
-def _of_scores(scores: Floats, label: NDArray[np.int64], tested: NDArray[np.bool_]) -> Floats:
+def _of_scores(scores: Floats, label: Labels, tested: Mask) -> Floats:
     """Return AUC and log loss of every split with their intervals, (2, 3, S)."""
     split, row = np.nonzero(tested)
     target, score, splits = label[row], scores[split, row], len(tested)
     moments = Moments.of_groups(_log_loss(target, score), 2 * split + target, 2 * splits)
-    limits = [
-        area_limits(areas(target.astype(float), score, split, splits), level=LEVEL),
-        outcome_limits(moments.take(np.arange(2 * splits).reshape(-1, 2)), level=LEVEL, least=0.0),
-    ]
-    return np.array([list(limit) for limit in limits])
+    moments = moments.take(np.arange(2 * splits).reshape(-1, 2))
+    area = area_limits(areas(target.astype(float), score, split, splits), level=LEVEL)
+    return np.array([area, outcome_limits(moments, level=LEVEL, least=0.0)])
 
 
 def _of_new(scores: Floats, positive: float) -> Floats:
@@ -543,11 +506,12 @@ def _truth_many(data: Fitted, shares: Floats, positive: float) -> dict[str, Floa
 
 def _corrected(data: Fitted, _: Random) -> Ends:
     """Return the corrected resampled t intervals, which hold-outs alone have."""
-    limits = {}
-    for name, value in _by_split(data).items():
-        none = np.full_like(value, np.nan)
-        limits[name] = mean_limits(value, none, none, data.splits, level=LEVEL)
-    return limits
+    return {
+        name: repeats.mean_limits(
+            value, *[np.full_like(value, np.nan)] * 2, data.splits, level=LEVEL
+        )
+        for name, value in _by_split(data).items()
+    }
 
 
 # Family of two runs compared: two learners, fitted again in every one of the same hold-outs.
@@ -575,15 +539,14 @@ def _draw_two(population: Setting, replications: int, draw: Random) -> Sample:
         tested = tested_rows(people.label.shape, REPEATS, draw)
         first, second = np.split(people.features, 2, axis=-1)
         second += population.noise * draw.standard_normal(second.shape, np.float32)
-        both = [
-            fits(replace(people, features=features), tested, population.people, noise)
-            for features, noise in ((first, 0.0), (second, population.noise))
-        ]
-        groups = population.people.groups
-        counts.append(
-            np.stack([tested_counts(people, result, tested, groups) for result, _ in both], axis=2)
-        )
-        shares.append(np.stack([share.mean(axis=1) for _, share in both], axis=1))
+        of_both = []
+        for features, noise in ((first, 0.0), (second, population.noise)):
+            own = replace(people, features=features)
+            result, share = fits(own, tested, population.people, noise)
+            counted = tested_counts(people, result, tested, population.people.groups)
+            of_both.append((counted, share.mean(axis=1)))
+        counts.append(np.stack([counted for counted, _ in of_both], axis=2))
+        shares.append(np.stack([share for _, share in of_both], axis=1))
     of_fits = np.concatenate(shares)[:replications]  # (R, 2, G, 2) selected by label
     wrong = of_fits.mean(axis=2) @ [1 - POSITIVE, -POSITIVE] + POSITIVE
     gap = np.ptp(of_fits[..., 1], axis=-1)
@@ -591,42 +554,40 @@ def _draw_two(population: Setting, replications: int, draw: Random) -> Sample:
     return Sample(np.concatenate(counts)[:replications], truth)
 
 
-def _averaged(counts: Floats, draw: Random) -> Ends:
+def _each_run(ends: Callable[[Floats, Random], Floats]) -> Callable[[Floats, Random], Ends]:
+    """Return a construction of all runs, of a function of one's counts to (2, 2) ends."""
+
+    def intervals(counts: Floats, draw: Random) -> Ends:
+        result = np.array([ends(own, draw) for own in counts])  # (R, 2 ends, 2 objectives)
+        return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(NAMES)}
+
+    return intervals
+
+
+def _averaged(own: Floats, draw: Random) -> Floats:
     """Return the intervals of the default comparison."""
-
-    def ends(own: Floats) -> Floats:
-        shares = own / own.sum(axis=(-1, -2), keepdims=True)
-        tables = mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
-        counted = own.mean(axis=0) / inflation(SPLITS, SHARE)
-        least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
-        return _quantiles(no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
-
-    return _two_intervals(ends, counts)
+    shares = own / own.sum(axis=(-1, -2), keepdims=True)
+    tables = repeats.mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
+    counted = own.mean(axis=0) / repeats.inflation(SPLITS, SHARE)
+    least = _delta(*independent_draws(*counted, DRAWS, draw))
+    return _quantiles(repeats.no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
 
 
-def _typical(counts: Floats, draw: Random) -> Ends:
+def _typical(own: Floats, draw: Random) -> Floats:
     """Return the medians over repeats of the intervals of their posteriors."""
-
-    def ends(own: Floats) -> Floats:
-        first, second = independent_draws(own[:, 0], own[:, 1], DRAWS, draw)
-        return np.median(_quantiles(_delta(first, second)), axis=1)
-
-    return _two_intervals(ends, counts)
-
-
-def _two_intervals(ends: Callable[[Floats], Floats], counts: Floats) -> Ends:
-    """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
-    result = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
-    return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(NAMES)}
+    first, second = independent_draws(own[:, 0], own[:, 1], DRAWS, draw)
+    return np.asarray(np.median(_quantiles(_delta(first, second)), axis=1))
 
 
 def _delta(first: Floats, second: Floats) -> Floats:
     """Return differences of accuracy and of the gap of true positive rates, more being better."""
     gap = metrics_of(BINARY)["equal_opportunity"]
-    values = [
-        np.stack([accuracy(total(each))[..., 0], -gap(each)], axis=-1) for each in (first, second)
-    ]
-    delta = values[0] - values[1]
+    delta = np.subtract(
+        *(
+            np.stack([accuracy(total(each))[..., 0], -gap(each)], axis=-1)
+            for each in (first, second)
+        )
+    )
     return np.asarray(delta[~np.isnan(delta).reshape(len(delta), -1).any(axis=1)])
 
 
@@ -638,9 +599,7 @@ def _quantiles(delta: Floats) -> Floats:
 
 MEMBERS, NEW_PEOPLE = 5, 20_000
 STORED = (
-    "log_loss",
-    "area_under_risk_coverage",
-    "epistemic_uncertainty_ratio",
+    *("log_loss", "area_under_risk_coverage", "epistemic_uncertainty_ratio"),
     "consistency_mean_sd",
 )
 
@@ -656,27 +615,23 @@ def _bags() -> Iterator[Setting]:
 def _values(people: People, members: Floats) -> list[float]:
     """Return the values of `STORED` of members' scores (K, N) of the people of one run."""
     label, group = people.label[0], people.group[0]
-    score = members.mean(axis=0)
-    uncertainty = score * (1 - score)
-    epistemic = 2 * members.var(axis=0)
-    first, second = (epistemic[group == g].mean() for g in (0, 1))
+    score, epistemic = members.mean(axis=0), 2 * members.var(axis=0)
     return [
         float(log_loss_rows(label, score).mean()),
-        float(area_under_risk_coverage(label != (score > 0.5), uncertainty)),
-        second / first,
+        float(area_under_risk_coverage(label != (score > 0.5), score * (1 - score))),
+        epistemic[group == 1].mean() / epistemic[group == 0].mean(),
         float((members * (1 - members)).std(axis=0).mean()),
     ]
 
 
 def _draw_bags(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw the values (R, J, 2, M) of both bags in every split, and by how much they differ."""
-    others_like_them = Setting(**{**vars(population.people), "rows": NEW_PEOPLE})
-    values, truths = [], []
+    values, truths, kind = [], [], population.people.kind
     for _ in range(replications):
         # Drawn anew: what one sample of them lacks would be missed in every replication.
-        new = People.drawn(others_like_them, 1, draw)
+        new = People.drawn(_more(population.people, NEW_PEOPLE), 1, draw)
         people = People.drawn(population.people, 1, draw)
-        (tested,) = tested_rows(people.label.shape, population.people.kind, draw)
+        (tested,) = tested_rows(people.label.shape, kind, draw)
         trained = np.repeat(~tested, MEMBERS, axis=0)
         trained &= draw.random(trained.shape) < 0.5
         of_both, true_of_both = [], []
@@ -686,32 +641,35 @@ def _draw_bags(population: Setting, replications: int, draw: Random) -> Sample:
                 + noise * draw.standard_normal((each.features.shape[1], 2))
                 for each in (people, new)
             )
-            everyone = np.concatenate([own, others])
+            everyone, rows = np.concatenate([own, others]), len(own)
             score = logistic(own, people.label[0], trained, everyone, draw)
             score = score.reshape(len(tested), MEMBERS, -1)
-            of_both.append(
-                [
-                    _values(people.take(rows), each[:, : len(own)][:, rows])
-                    for rows, each in zip(tested, score, strict=True)
-                ]
-            )
-            true_of_both.append([_values(new, each[:, len(own) :]) for each in score])
+            of_rows = zip(tested, score[..., :rows], strict=True)
+            of_both.append([_values(people.take(of), each[:, of]) for of, each in of_rows])
+            true_of_both.append([_values(new, each) for each in score[..., rows:]])
         values.append(np.swapaxes(of_both, 0, 1))
         truths.append(np.mean(true_of_both, axis=1))
-    goals = [objective(name) for name in STORED]
-    means = np.moveaxis(np.array(truths), -1, 0)
     leads = {
-        f"lead in {name}": np.subtract(*goal.metric.larger_is_better(mean).T)
-        for name, goal, mean in zip(STORED, goals, means, strict=True)
+        f"lead in {name}": np.subtract(*objective(name).metric.larger_is_better(mean).T)
+        for name, mean in zip(STORED, np.moveaxis(np.array(truths), -1, 0), strict=True)
     }
-    share = SHARE if population.people.kind == REPEATS else 1 / SPLITS
-    return Sample((np.array(values), share), leads)
+    return Sample((np.array(values), _share(kind)), leads)
+
+
+def _more(people: Setting, rows: int) -> Setting:
+    """Return so many others who are like some people."""
+    return Setting(**{**vars(people), "rows": rows})
+
+
+def _share(kind: str) -> float:
+    """Return the share of rows that a split tests."""
+    return SHARE if kind == REPEATS else 1 / SPLITS
 
 
 def _of_splits(data: tuple[Floats, float], draw: Random) -> Ends:
     """Return the intervals of a comparison by values in the splits."""
     values, share = data
-    student = student_draws(SPLITS, 4 * DRAWS, draw)
+    student = repeats.student_draws(SPLITS, 4 * DRAWS, draw)
     result = {}
     for i, name in enumerate(STORED):
         drawn = [lead_of_values(own[..., i], objective(name), share, student) for own in values]
@@ -755,14 +713,11 @@ class Estimated:
 
     def candidates(self, estimates: Floats) -> Candidates:
         """Return the candidates of one data set."""
-        return Candidates(
-            estimates[:, :1],
-            self.noise[..., :1],
-            np.ones((1, 1)),
-            estimates[:, 1:],
-            self.noise[..., 1:],
-            np.array([self.bound]),
+        gaps, errors = (
+            (estimates[:, :1], self.noise[..., :1]),
+            (estimates[:, 1:], self.noise[..., 1:]),
         )
+        return Candidates(*gaps, np.ones((1, 1)), *errors, np.array([self.bound]))
 
 
 def _populations_chosen() -> Iterator[Setting]:
@@ -773,11 +728,11 @@ def _populations_chosen() -> Iterator[Setting]:
     """
     every = product((10, 50, 500), (0.0, 0.7, 0.9), SHAPES, (False, True))
     for count, correlation, shape, bounded in every:
-        slow = count > 100
-        name = f"{count} of correlation {correlation:g}, {shape}{AMONG_ACCURATE * bounded}"
-        known = {"count": count, "correlation": correlation, "shape": shape, "bounded": bounded}
-        if not (slow and bounded):
-            yield Setting(name=name, slow=slow, **known)
+        one = Setting(count=count, correlation=correlation, shape=shape, bounded=bounded)
+        one.name = f"{count} of correlation {correlation:g}, {shape}{AMONG_ACCURATE * bounded}"
+        one.slow = count > 100
+        if not (one.slow and bounded):
+            yield one
 
 
 def _draw_chosen(population: Setting, replications: int, draw: Random) -> Sample:
@@ -815,7 +770,7 @@ METRIC = named("statistical_parity", BINARY)
 NAMES_CHOSEN_RUNS = ("gap of the chosen run", "error rate of the chosen run")
 
 
-def _drawn_runs(population: Setting, draw: Random) -> tuple[SharedRows, Floats]:
+def _drawn_runs(population: Setting, draw: Random) -> tuple[choice.SharedRows, Floats]:
     """Draw one data set: what all runs predict, and what they select of new people, (k, 2, 2).
 
     The last axes of the second are groups and labels.
@@ -834,19 +789,11 @@ def _drawn_runs(population: Setting, draw: Random) -> tuple[SharedRows, Floats]:
     return _rows(people, tested[0], predictions), shares
 
 
-def _rows(people: People, tested: Mask, predictions: Mask) -> SharedRows:
+def _rows(people: People, tested: Mask, predictions: Mask) -> choice.SharedRows:
     """Return the rows that are tested, of predictions (S, N, k)."""
     repeat, row = np.nonzero(tested)
-    return SharedRows(
-        repeat,
-        np.zeros_like(repeat),
-        row,
-        people.label[0, row],
-        people.group[0, row],
-        predictions[repeat, row].astype(np.int64),
-        ("a", "b"),
-        SHARE,
-    )
+    of_rows = people.label[0, row], people.group[0, row], predictions[repeat, row].astype(np.int64)
+    return choice.SharedRows(repeat, np.zeros_like(repeat), row, *of_rows, ("a", "b"), SHARE)
 
 
 def _populations_chosen_runs() -> Iterator[Setting]:
@@ -858,9 +805,10 @@ def _populations_chosen_runs() -> Iterator[Setting]:
     every = product((10, 50), (0.0, 0.99), (0.0, 0.3), (False, True))
     for count, correlation, shift, bounded in every:
         people = run_of(1000, 2, 0.3, shift, REPEATS)
-        name = f"{count} runs, features of correlation {correlation:g}, {people.name}"
-        known = {"count": count, "correlation": correlation, "bounded": bounded}
-        yield Setting(name=name + AMONG_ACCURATE * bounded, slow=count > 10, people=people, **known)
+        one = Setting(count=count, correlation=correlation, bounded=bounded, people=people)
+        one.name = f"{count} runs, features of correlation {correlation:g}, {people.name}"
+        one.name, one.slow = one.name + AMONG_ACCURATE * bounded, count > 10
+        yield one
 
 
 def _draw_chosen_runs(population: Setting, replications: int, draw: Random) -> Sample:
@@ -869,21 +817,22 @@ def _draw_chosen_runs(population: Setting, replications: int, draw: Random) -> S
     selected = np.array(shares)  # (R, k, groups, labels)
     errors = (selected @ [1 - POSITIVE, -POSITIVE] + POSITIVE).mean(axis=-1)
     gaps = np.ptp(selected @ [1 - POSITIVE, POSITIVE], axis=-1)
-    bounds = (Bound.read(f"error_rate<={float(errors.mean()):.9f}"),) if population.bounded else ()
+    within = f"error_rate<={float(errors.mean()):.9f}"
+    bounds = (choice.Bound.read(within),) if population.bounded else ()
     choices = [_chosen(rows, bounds) for rows in data]
     true = [
-        (gap[choice.chosen_index], error[choice.chosen_index]) if choice else (np.nan, np.nan)
-        for choice, gap, error in zip(choices, gaps, errors, strict=True)
+        (gap[chosen.chosen_index], error[chosen.chosen_index]) if chosen else (np.nan, np.nan)
+        for chosen, gap, error in zip(choices, gaps, errors, strict=True)
     ]
-    judged = [choice and choice.judged for choice in choices]
+    judged = [chosen and chosen.judged for chosen in choices]
     truth = dict(zip(NAMES_CHOSEN_RUNS, np.array(true).T, strict=True))
     return Sample((NAMES_CHOSEN_RUNS, judged), truth)
 
 
-def _chosen(rows: SharedRows, bounds: tuple[Bound, ...]) -> Choice | None:
+def _chosen(rows: choice.SharedRows, bounds: tuple[choice.Bound, ...]) -> choice.Choice | None:
     """Return the choice, none where no run is within the bounds."""
     try:
-        return choose_among(Shared((), rows, None, []), METRIC, bounds)
+        return choice.choose_among(choice.Shared((), rows, None, []), METRIC, bounds)
     except UserError:
         return None
 
@@ -913,12 +862,10 @@ def _populations_in_splits() -> Iterator[Setting]:
 
 def _draw_in_splits(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw data sets, choose on each, and say what is true of the chosen run's fits."""
-    kind = population.people.kind
-    splits, share = _splits(kind), SHARE if kind == REPEATS else 1 / SPLITS
-    others_like_them = Setting(**{**vars(population.people), "rows": NEW_IN_SPLITS})
+    kind, like_them = population.people.kind, _more(population.people, NEW_IN_SPLITS)
     judged, true = [], []
     for _ in range(replications):
-        people, new = (People.drawn(of, 1, draw) for of in (population.people, others_like_them))
+        people, new = (People.drawn(of, 1, draw) for of in (population.people, like_them))
         (tested,) = tested_rows(people.label.shape, kind, draw)
         everyone = np.concatenate([people.features[0], new.features[0]])
         rows = people.label.size
@@ -929,17 +876,15 @@ def _draw_in_splits(population: Setting, replications: int, draw: Random) -> Sam
             score = logistic(seen[:rows], people.label[0], ~tested, seen, draw)
             found.append(_of_scores(score[:, :rows], people.label[0], tested))
             of_fits.append(_of_everyone(score[:, rows:], new.label[0]))
-        of_metrics = np.moveaxis(np.array(found), (1, 2), (0, 1))  # (2, 3, k, S)
         chosen = []
-        for m, name in enumerate(IN_SPLITS):
-            value, lower, upper = of_metrics[m]
-            chance = np.full(COUNT_IN_SPLITS, 0.5 if name == "roc_auc" else np.nan)
-            limits = mean_limits(value, lower, upper, splits, level=LEVEL, chance=chance)
-            at = np.array([limits.lower, limits.upper])[..., None]
+        for (name, said), losses in zip(IN_SPLITS.items(), np.swapaxes(found, 0, 1), strict=True):
+            losses = losses.swapaxes(0, 1)  # (3, k, S)
+            limits = _mean_limits(said.partition(" of ")[0], losses, _splits(kind))
+            at, values = np.array(limits[1:])[..., None], losses[0].T[..., None]
             metrics = (named(name, BINARY),)
-            stored = Stored([], metrics, (), value.T[..., None], at, share, [])
-            chosen.append(choice_of(stored, stored, LEVEL))
-        judged.append([choice.judged[0] for choice in chosen])
+            stored = choice.Stored([], metrics, (), values, at, _share(kind), [])
+            chosen.append(choice.choice_of(stored, stored, LEVEL))
+        judged.append([of.judged[0] for of in chosen])
         true.append([of_fits[of.chosen_index][m] for m, of in enumerate(chosen)])
     names = list(IN_SPLITS.values())
     return Sample((names, judged), dict(zip(names, np.array(true).T, strict=True)))
@@ -953,60 +898,24 @@ def _of_everyone(scores: Floats, label: Labels) -> Floats:
     return np.array([area.mean(), _log_loss(label, scores).mean()])
 
 
-_CHOSEN = {
+_OF_CANDIDATES = {
+    "ours": partial(_intervals, corrected=True),
+    "as if not chosen": partial(_intervals, corrected=False),
+}
+_OF_CHOICES = {
     "ours": partial(_of_choices, ends="corrected"),
     "as if not chosen": partial(_of_choices, ends="naive"),
 }
+_OF_RUNS = {"ours": _ours, "medians": _single, "plain t": _plain}
+_OF_TWO = {"ours": (_each_run(_averaged), 300, 1), "medians": (_each_run(_typical), 100, 1)}
 FAMILIES = (
+    Family("chosen", _populations_chosen, _draw_chosen, _OF_CANDIDATES, 200),
+    Family("chosen_runs", _populations_chosen_runs, _draw_chosen_runs, _OF_CHOICES, 200),
+    Family("chosen_in_splits", _populations_in_splits, _draw_in_splits, _OF_CHOICES, 200),
+    Family("runs", _populations, _draw, _OF_RUNS),
     Family(
-        "chosen",
-        _populations_chosen,
-        _draw_chosen,
-        {
-            "ours": partial(_intervals, corrected=True),
-            "as if not chosen": partial(_intervals, corrected=False),
-        },
-        replications=200,
+        "learners", _populations_many, _draw_many, {"ours": _ours, "corrected t": _corrected}, 600
     ),
-    Family(
-        "chosen_runs",
-        _populations_chosen_runs,
-        _draw_chosen_runs,
-        _CHOSEN,
-        replications=200,
-    ),
-    Family(
-        "chosen_in_splits",
-        _populations_in_splits,
-        _draw_in_splits,
-        _CHOSEN,
-        replications=200,
-    ),
-    Family(
-        "runs",
-        _populations,
-        _draw,
-        {"ours": _ours, "medians": _single, "plain t": _plain},
-    ),
-    Family(
-        "learners",
-        _populations_many,
-        _draw_many,
-        {"ours": _ours, "corrected t": _corrected},
-        600,
-    ),
-    Family(
-        "comparisons",
-        _learners,
-        _draw_two,
-        {"ours": (_averaged, 300, 1), "medians": (_typical, 100, 1)},
-        300,
-    ),
-    Family(
-        "stored_comparisons",
-        _bags,
-        _draw_bags,
-        {"ours": _of_splits},
-        300,
-    ),
+    Family("comparisons", _learners, _draw_two, _OF_TWO, 300),
+    Family("stored_comparisons", _bags, _draw_bags, {"ours": _of_splits}, 300),
 )

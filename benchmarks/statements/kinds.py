@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,15 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from benchmarks.statements import two_classes
-from benchmarks.statements.simulate import EPSILON, Population, Question, Sample, Truth
+from benchmarks.statements.simulate import (
+    EPSILON,
+    Found,
+    Population,
+    Question,
+    Sample,
+    Truth,
+    Values,
+)  # fmt: skip
 from benchmarks.statements.two_classes import (
     DOZEN,
     PATH,
@@ -23,9 +30,8 @@ from benchmarks.statements.two_classes import (
     names,
     parts,
     shows_gap,
-)
+)  # fmt: skip
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
-from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import classes, numbers, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
@@ -33,15 +39,22 @@ from fairbench.core.arrays import Floats
 from fairbench.data.columns import UNKNOWN
 from fairbench.data.dataset import Task
 from fairbench.data.groups import read_groups
-from fairbench.evaluation.findings import GAP, SHARE, Finding, risk_of
+from fairbench.evaluation.findings import GAP, SHARE, risk_of
 from fairbench.evaluation.predictions import Labelled
 from fairbench.inference.gaps import exposure_weights, top_weights
 from fairbench.metrics.registry import label
+
+asked = partial(Options, path=PATH, group=("sex",))
 
 
 def by_name(values: Sequence[float] | Floats) -> dict[str, float]:
     """Return values of groups by the groups' names."""
     return dict(zip(names(len(values)), map(float, values), strict=True))
+
+
+def gaps_in(measures: Mapping[str, Sequence[float] | Floats]) -> Values:
+    """Return the values of groups by measure, as what gaps are asked in."""
+    return {(GAP, "sex", name, ""): by_name(values) for name, values in measures.items()}
 
 
 def named(group: NDArray[np.int64], groups: int) -> NDArray[np.object_]:
@@ -101,12 +114,10 @@ class Classified:
     def truth(self) -> Truth:
         """Return the accuracies of groups and of predicted classes."""
         of_classes = (self.shares @ self.right).tolist()
-        values: dict[Question, Mapping[str, float]] = {
-            (GAP, "sex", classes.ACCURACY, ""): by_name(self.right @ self.predicted),
-            (GAP, classes.CLASSES, classes.ACCURACY, ""): dict(
-                zip(class_names(len(of_classes)), of_classes, strict=True)
-            ),
-        }
+        values = gaps_in({classes.ACCURACY: self.right @ self.predicted})
+        values[GAP, classes.CLASSES, classes.ACCURACY, ""] = dict(
+            zip(class_names(len(of_classes)), of_classes, strict=True)
+        )
         return Truth(values, only_lowest=[classes.CLASSES])
 
 
@@ -126,28 +137,24 @@ def drawn_classes(people: Classified, generator: np.random.Generator) -> Sample:
     if people.labels is not None:
         label[generator.permutation(people.rows) >= people.labels] = UNKNOWN
     confidence = generator.uniform(1 / count, 1, people.rows)
-    options = Options(
-        path=PATH, group=("sex",), target="label", score="score", prediction="decision"
-    )
-
+    options = asked(target="label", score="score", prediction="decision")
     of_classes = np.array([*class_names(count), ""], dtype=object)
     columns = {"label": of_classes[label], "decision": of_classes[predicted]}
     table = pd.DataFrame({"sex": named(group, groups), **columns, "score": confidence})
 
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+    def findings() -> Found:
         scores = classes.read_multiclass(options, table)
         return classes.findings_of(scores, _by_sex(table), options), []
 
-    known = label != UNKNOWN
-    alone = partial(_alone, group[known], is_right[known], groups)
+    def alone() -> Set[Question]:
+        known = label != UNKNOWN
+        size, right = (
+            np.bincount(group[rows], minlength=groups).astype(float)
+            for rows in (known, known & is_right)
+        )
+        return {(GAP, "sex", classes.ACCURACY, "")} if shows_gap(right, size, risk_of(2)) else set()
+
     return Sample(options, findings, lambda: table, alone)
-
-
-def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -> Set[Question]:
-    """Return whether the labelled rows alone show a large gap between groups."""
-    size = np.bincount(group, minlength=groups).astype(float)
-    right = np.bincount(group, is_right, minlength=groups).astype(float)
-    return {(GAP, "sex", classes.ACCURACY, "")} if shows_gap(right, size, risk_of(2)) else set()
 
 
 def populations_classes() -> Iterator[Population]:
@@ -253,28 +260,27 @@ class Predicted:
         errors = errors - errors.mean()
         own = [bias + scale * errors for bias, scale in self.errors.T]
         measures = {
-            "mean_prediction": of_last(self.groups, self.level).tolist(),
-            "mean_residual": self.errors[0].tolist(),
-            "mae": [float(np.abs(each).mean()) for each in own],
+            "mean_prediction": of_last(self.groups, self.level),
+            "mean_residual": self.errors[0],
+            "mae": np.array([np.abs(each).mean() for each in own]),
         }
+        if self.varied:
+            measures = {}
         if self.reach:
             shares = 1 + self.varied * np.linspace(-1, 1, 1 + 2000 * (self.varied > 0))
-            measures[numbers.COVERAGE] = [
-                float((np.searchsorted(np.sort(np.abs(each)), reach * shares, "right")).mean())
-                / len(each)
-                for each, reach in zip(own, self.reaches, strict=True)
-            ]
-            if self.varied:
-                widths = {numbers.WIDTH: (2 * self.reaches).tolist()}
-                measures = {numbers.COVERAGE: measures[numbers.COVERAGE], **widths}
-        values: dict[Question, Mapping[str, float]] = {
-            (GAP, "sex", label(measure), ""): by_name(column)
-            for measure, column in measures.items()
-        }
+            measures[numbers.COVERAGE] = np.array(
+                [
+                    np.searchsorted(np.sort(np.abs(each)), reach * shares, "right").mean() / _GRID
+                    for each, reach in zip(own, self.reaches, strict=True)
+                ]
+            )
+        if self.varied:
+            measures[numbers.WIDTH] = 2 * self.reaches
         bounds = {
             label(measure): EPSILON * (1 if measure == numbers.COVERAGE else self.unit)
             for measure in measures
         }
+        values = gaps_in({label(measure): column for measure, column in measures.items()})
         return Truth(values, error=1e-4 * float(np.abs(errors).mean()), bounds=bounds)
 
 
@@ -286,22 +292,17 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
     error = quantiles(people.shape, generator.random(people.rows))
     bias, scale = people.errors[:, group]
     target = prediction + bias + scale * error
-    predicted = pd.DataFrame({"prediction": prediction})
+    predicted, bounds = pd.DataFrame({"prediction": prediction}), ()
     if people.reach:
-        reach = people.reaches[group]
+        reach, bounds = people.reaches[group], ("lower_90", "upper_90")
         if people.varied:
             reach = reach * generator.uniform(1 - people.varied, 1 + people.varied, people.rows)
         predicted = predicted.assign(lower_90=prediction - reach, upper_90=prediction + reach)
-    options = Options(
-        path=PATH,
-        group=("sex",),
-        target="target",
-        prediction="" if people.varied else "prediction",
-        bounds=("lower_90", "upper_90") if people.reach else (),
-    )
+    shown = "" if people.varied else "prediction"
+    options = asked(target="target", prediction=shown, bounds=bounds)
     table = predicted.assign(sex=named(group, groups), target=target)
 
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+    def findings() -> Found:
         data = Labelled(target, predicted, _by_sex(table), Task.REGRESSION)
         compared = numbers.COMPARED_INTERVALS if people.varied else numbers.COMPARED
         return numbers.gap_findings(data, options, compared), []
@@ -337,24 +338,18 @@ def populations_numbers() -> Iterator[Population]:
 
 def populations_intervals() -> Iterator[Population]:
     """Yield the populations: intervals of rows' own widths, alike in all groups or not."""
-    even = Predicted("normal", 1000, reach=1.5)
-    several = Predicted("lognormal 1.0", 3000, 10, reach=2.0)
-    # By the last, intervals that widen with the errors cover alike.
-    off = Predicted("normal", 3000, scale=1.6, reach=1.5)
-    wider = Predicted("normal", 3000, scale=1.4, reach=1.5, wider=1.4)
-    dozen = Predicted("normal", 6000, 3, shares=DOZEN, scale=4.0, reach=1.5)
-    people = {
-        "2 alike, 1,000 rows": even,
-        "2 alike, one of 5 %, 1,000 rows": replace(even, shares=(0.95, 0.05)),
-        "10 alike, lognormal 1.0, 3,000 rows": several,
-        "2 apart in coverage, 3,000 rows": off,
-        "2 apart in width, 3,000 rows": wider,
-        "2 alike, a dozen apart, 6,000 rows": dozen,
-    }
-    for name, of in people.items():
-        varied = replace(of, varied=0.5)
-        short = name.startswith("2 alike")
-        yield _populations("intervals", drawn_numbers)(name, varied, short=short)
+    of = _populations("intervals", drawn_numbers)
+    even = Predicted("normal", 1000, reach=1.5, varied=0.5)
+    some, more = replace(even, shares=(0.95, 0.05)), replace(even, rows=3000)
+    several = Predicted("lognormal 1.0", 3000, 10, reach=2.0, varied=0.5)
+    yield of("2 alike, 1,000 rows", even, short=True)
+    yield of("2 alike, one of 5 %, 1,000 rows", some, short=True)
+    yield of("10 alike, lognormal 1.0, 3,000 rows", several)
+    yield of("2 apart in coverage, 3,000 rows", replace(more, scale=1.6))
+    # Intervals that widen with the errors cover alike.
+    yield of("2 apart in width, 3,000 rows", replace(more, scale=1.4, wider=1.4))
+    dozen = replace(even, rows=6000, groups=3, shares=DOZEN, scale=4.0)
+    yield of("2 alike, a dozen apart, 6,000 rows", dozen, short=True)
 
 
 # Populations of audits of rankings, of one list or of many.
@@ -404,42 +399,31 @@ class Ranked:
 
     def truth(self) -> Truth:
         """Return what groups get of the places over their shares: 1 of all where they are alike."""
-        first = numbers.first_places(self.top, of_each=self.lists > 1)
-        kinds = {f"the {first}": "top", "the exposure": "exposure"}
-        values: dict[Question, Mapping[str, float]] = {}
-        ratios = {kind: np.ones(self.groups) for kind in kinds.values()}
+        first = f"the {numbers.first_places(self.top, of_each=self.lists > 1)}"
+        ratios = dict.fromkeys((first, "the exposure"), np.ones(self.groups))
         if self.shift:
             lists = max(1, _PLACES // self.size)
             score, group, of = self.rows(lists, np.random.default_rng(3))
-            for kind, weight in (
-                ("top", top_weights(score, of, self.top)),
-                ("exposure", exposure_weights(score, of)),
-            ):
-                share = np.bincount(group, weight, self.groups) / weight.sum()
-                ratios[kind] = share / (np.bincount(group, minlength=self.groups) / len(group))
-        for measure, kind in kinds.items():
-            values[SHARE, "sex", measure, ""] = by_name(ratios[kind])
+            size = np.bincount(group, minlength=self.groups) / len(group)
+            weights = top_weights(score, of, self.top), exposure_weights(score, of)
+            for measure, weight in zip(ratios, weights, strict=True):
+                ratios[measure] = np.bincount(group, weight, self.groups) / weight.sum() / size
+        values = {(SHARE, "sex", measure, ""): by_name(of) for measure, of in ratios.items()}
         return Truth(values, error=0.02 if self.shift else 0.0)
 
 
 def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
     """Draw a ranking."""
     score, group, of = people.rows(people.lists, generator)
-    options = Options(
-        path=PATH,
-        group=("sex",),
-        score="score",
-        top=float(people.top),
-        lists="list" if people.lists > 1 else "",
-    )
-
+    many = people.lists > 1
+    options = asked(score="score", top=float(people.top), lists="list" if many else "")
     lists = [f"L{which}" for which in of]
     table = pd.DataFrame({"sex": named(group, people.groups), "score": score, "list": lists})
 
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        lists = of if people.lists > 1 else None
-        first = numbers.first_places(people.top, of_each=people.lists > 1)
-        shares = numbers.shares_of_places(score, _by_sex(table), lists, people.top)
+    def findings() -> Found:
+        first = numbers.first_places(people.top, of_each=many)
+        groups = _by_sex(table)
+        shares = numbers.shares_of_places(score, groups, of if many else None, people.top)
         return numbers.places_findings(shares, first), []
 
     return Sample(options, findings, lambda: table)
@@ -505,13 +489,12 @@ class Observed:
     def truth(self) -> Truth:
         """Return concordances, of large samples, and Brier scores."""
         pairs = list(zip(self.noises.tolist(), self.ends.tolist(), strict=True))
-        columns = {
-            numbers.CONCORDANCE: [_concordance(*pair) for pair in pairs],
-            numbers.BRIER: [_brier(noise) for noise, _ in pairs],
-        }
-        values: dict[Question, Mapping[str, float]] = {
-            (GAP, "sex", measure, ""): by_name(column) for measure, column in columns.items()
-        }
+        values = gaps_in(
+            {
+                numbers.CONCORDANCE: [_concordance(*pair) for pair in pairs],
+                numbers.BRIER: [_brier(noise) for noise, _ in pairs],
+            }
+        )
         return Truth(values, error=_ERROR if len(set(pairs)) > 1 else 0.0)
 
 
@@ -548,17 +531,9 @@ def drawn_survival(people: Observed, generator: np.random.Generator) -> Sample:
     groups = people.groups
     group = generator.choice(groups, people.rows, p=parts(people.shares, groups))
     time, end, risk = times(people.noises[group], people.ends[group], generator)
-    table = pd.DataFrame(
-        {
-            "sex": named(group, groups),
-            "time": np.minimum(time, end),
-            "event": time <= end,
-            "risk": risk,
-        }
-    )
-    options = Options(
-        path=PATH, group=("sex",), target="time", event="event", score="risk", horizon=HORIZON
-    )
+    columns = {"time": np.minimum(time, end), "event": time <= end, "risk": risk}
+    table = pd.DataFrame({"sex": named(group, groups), **columns})
+    options = asked(target="time", event="event", score="risk", horizon=HORIZON)
     return Sample(
         options, lambda: (numbers.audit_survival(options, table).findings, []), lambda: table
     )
@@ -598,13 +573,13 @@ class Guessed:
 
     def truth(self) -> Truth:
         """Return the rates of either group."""
-        values: dict[Question, Mapping[str, float]] = {}
-        every = np.ones(len(self.first.score))
-        for metric, rate in RATE_OF.items():
-            values[GAP, "", RATE_NAMES[metric], unknown.WHOEVER] = {
-                "not G1": float(rate(self.first.counts(self.first.score, every))),
-                "G1": float(rate(self.second.counts(self.second.score, every))),
+        groups = (("not G1", self.first), ("G1", self.second))
+        values: Values = {
+            (GAP, "", RATE_NAMES[metric], unknown.WHOEVER): {
+                name: float(rate(cell.counts(cell.score))) for name, cell in groups
             }
+            for metric, rate in RATE_OF.items()
+        }
         return Truth(values)
 
 
@@ -620,10 +595,11 @@ def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
     label = (generator.random(people.rows) < chance).astype(int)
     options = Options(path=PATH, proxy=("G1",), target="label", score="score", threshold=THRESHOLD)
     table = pd.DataFrame({"G1": share, "label": label.astype(str), "score": score})
-    read = partial(read_frame, options, source=table)
-    return Sample(
-        options, lambda: (unknown.audit_proxy(options, read()).findings, []), lambda: table
-    )
+
+    def findings() -> Found:
+        return unknown.audit_proxy(options, read_frame(options, source=table)).findings, []
+
+    return Sample(options, findings, lambda: table)
 
 
 def populations_proxy() -> Iterator[Population]:
@@ -643,15 +619,6 @@ def populations_proxy() -> Iterator[Population]:
         yield of(f"2 {name}, {rows:,} rows", people, short=rows == 2000)
 
 
-_FAMILIES: Sequence[Callable[[], Iterator[Population]]] = (
-    two_classes.populations,
-    populations_classes,
-    populations_numbers,
-    populations_intervals,
-    populations_ranking,
-    populations_proxy,
-    populations_survival,
-)
 KINDS = (
     *("binary", "selected", "pair", "many", "classes", "numbers", "intervals", "ranking", "proxy"),
     "survival",
@@ -661,5 +628,9 @@ KINDS = (
 @cache
 def populations(kind: str = "") -> Sequence[Population]:
     """Return the populations of a kind of audit, or of all."""
-    every = chain.from_iterable(family() for family in _FAMILIES)
+    every = (
+        *(*two_classes.populations(), *populations_classes(), *populations_numbers()),
+        *(*populations_intervals(), *populations_ranking(), *populations_proxy()),
+        *populations_survival(),
+    )
     return tuple(population for population in every if kind in ("", population.kind))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import isnan
 from time import perf_counter
@@ -34,7 +34,7 @@ from fairbench.evaluation.findings import (
     SMALL,
     UNLIKE,
     Finding,
-)
+)  # fmt: skip
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.reporting.document.model import Document
 
@@ -42,15 +42,15 @@ EPSILON = 0.05
 PART = "of those selected ('selected')"  # what is said of them alone
 # What is compared: the kind of finding, the attribute, the measure, and for whom it holds.
 Question = tuple[str, str, str, str]
+# The values of groups by question; and what an audit finds, with the gaps that it rests on.
+Values = dict[Question, Mapping[str, float]]
+Found = tuple[Sequence[Finding], Sequence[Gap]]
 # A question, and of a finding about one group that group.
 Difference = tuple[Question, str]
 # From which size on a difference is one that a reader would want to be told of.
 SIZEABLE: Mapping[str, float] = {
     GAP: 1.2,  # times the bound
-    EXCESS: 0.02,
-    SHARE: 0.1,
-    UNLIKE: 0.05,
-    COMPARISON: 0.02,
+    **{EXCESS: 0.02, SHARE: 0.1, UNLIKE: 0.05, COMPARISON: 0.02},
 }
 _RATIO = 0.75  # under which an impact ratio is sizeable
 _ROUNDING = 1e-9
@@ -91,21 +91,17 @@ class Truth:
             about, attribute, measure, _ = question
             if attribute in self.only_lowest:
                 continue
-            if about == GAP:
-                bound = SIZEABLE[GAP] * self.bounds.get(measure, EPSILON)
-                if self.gap(question) > bound + self.error:
+            if about in (GAP, COMPARISON):
+                least = SIZEABLE[about]
+                if about == GAP:
+                    least = least * self.bounds.get(measure, EPSILON) + self.error
+                if self.gap(question) > least:
                     yield question, ""
-            elif about == COMPARISON:
-                if self.gap(question) > SIZEABLE[COMPARISON]:
-                    yield question, ""
-            else:
-                neutral = float(about == SHARE)
-                for group, value in values.items():
-                    away = value < _RATIO if about == RATIO else (
-                        abs(value - neutral) >= SIZEABLE[about]
-                    )  # fmt: skip
-                    if away:
-                        yield question, group
+                continue
+            neutral = float(about == SHARE)
+            for group, value in values.items():
+                if value < _RATIO if about == RATIO else abs(value - neutral) >= SIZEABLE[about]:
+                    yield question, group
 
 
 def question_of(finding: Finding) -> Question:
@@ -138,77 +134,32 @@ def is_wrong(finding: Finding, truth: Truth) -> bool:
         holds = truth.holds(finding.attribute, float(finding.scope.rsplit(" ", 1)[1]))
         return holds != (finding.verdict == SMALL)
     # Of a truth in closed form, what is exactly at a bound is neither over nor under it.
-    return not _JUDGES[finding.about](finding, truth, truth.error or -_ROUNDING)
+    return not _is_right(finding, truth, truth.error or -_ROUNDING)
 
 
-# Takes a finding, the truth, and by how much that may be off; below 0 it has to be right by more.
-Judge = Callable[[Finding, Truth, float], bool]
-
-
-def _gap(finding: Finding, truth: Truth, error: float) -> bool:
+def _is_right(finding: Finding, truth: Truth, error: float) -> bool:
+    """Say whether a finding holds; the truth may be off by an error, or has to be beyond -error."""
+    about, bound, small = finding.about, finding.bound, finding.verdict == SMALL
     question = question_of(finding)
-    if finding.verdict == SMALL:  # which says that no two differ by more, and so holds at the bound
-        return truth.gap(question) <= finding.bound + abs(error)
-    if not finding.groups:
-        return truth.gap(question) > finding.bound - error
     values = truth.values[question]
-    high, low = finding.groups
-    return values[high] - values[low] > finding.bound - error
-
-
-def _pair(finding: Finding, truth: Truth, error: float) -> bool:
-    values = truth.values[question_of(finding)]
-    high, low = finding.groups
-    return values[high] > values[low] - error
-
-
-def _lowest(finding: Finding, truth: Truth, error: float) -> bool:
-    values = dict(truth.values[question_of(finding)])
-    lowest = values.pop(finding.groups[0])
-    return lowest < min(values.values()) + error
-
-
-def _ratio(finding: Finding, truth: Truth, error: float) -> bool:
-    ratio = truth.values[question_of(finding)][finding.groups[0]]
-    if finding.verdict == SMALL:
-        return ratio >= FOUR_FIFTHS - abs(error)
-    return ratio < FOUR_FIFTHS + error
-
-
-def _away_from(neutral: float) -> Judge:
-    """Return the judge of a value that is said to be on one side of a neutral one."""
-
-    def judge(finding: Finding, truth: Truth, error: float) -> bool:
-        value = truth.values[question_of(finding)][finding.groups[0]]
-        side = 1 if finding.value > neutral else -1
-        return side * (value - neutral) > -error
-
-    return judge
-
-
-def _unlike(finding: Finding, truth: Truth, error: float) -> bool:
-    return abs(truth.values[question_of(finding)][finding.groups[0]]) > -error
-
-
-def _comparison(finding: Finding, truth: Truth, error: float) -> bool:
-    values = truth.values[question_of(finding)]
-    first, second = (values[name] for name in finding.groups)
-    if finding.verdict == SMALL:
-        return abs(second - first) < finding.bound + error
-    side = 1 if finding.value > 0 else -1
-    return side * (second - first) > -error
-
-
-_JUDGES: Mapping[str, Judge] = {
-    GAP: _gap,
-    PAIR: _pair,
-    LOWEST: _lowest,
-    RATIO: _ratio,
-    EXCESS: _away_from(0.0),
-    SHARE: _away_from(1.0),
-    UNLIKE: _unlike,
-    COMPARISON: _comparison,
-}
+    first, *others = [values[group] for group in finding.groups] or [truth.gap(question)]
+    if small and about == GAP:  # which says that no two differ by more, and so holds at the bound
+        return truth.gap(question) <= bound + abs(error)
+    if small and about == COMPARISON:
+        return abs(others[0] - first) < bound + error
+    if about == RATIO:
+        return first >= FOUR_FIFTHS - abs(error) if small else first < FOUR_FIFTHS + error
+    if about == LOWEST:
+        rest = [value for name, value in values.items() if name not in finding.groups]
+        return first < min(rest) + error
+    if about in (GAP, PAIR):
+        return first - sum(others) > (bound if about == GAP else 0.0) - error
+    if about == UNLIKE:
+        return abs(first) > -error
+    # A value that is said to be on one side of a neutral one, or of another.
+    neutral = float(about == SHARE)
+    away = others[0] - first if about == COMPARISON else first - neutral
+    return (away if finding.value > neutral else -away) > -error
 
 
 # Whether what a page says agrees with itself: sentences, verdicts, intervals, probabilities.
@@ -228,37 +179,27 @@ def of_page(document: Document) -> Iterator[str]:
     for values, finding in zip(document.data["findings"], findings, strict=True):
         if values["sentence"] != sentences.sentence_of(finding):
             yield f"the data word a finding otherwise: {values['sentence']}"
-    said = document.data["conclusions"]
-    assert document.verdict is not None
-    assert document.summary is not None
+    said, verdict, summary = document.data["conclusions"], document.verdict, document.summary
+    assert verdict is not None
+    assert summary is not None
+    can, cannot = sentences.can_be_concluded(findings), sentences.cannot_be_concluded(findings)
     worded = {
-        "can be concluded": (
-            document.verdict.can,
-            said["can"],
-            sentences.can_be_concluded(findings),
-        ),
-        "cannot be concluded": (
-            document.verdict.cannot,
-            said["cannot"],
-            sentences.cannot_be_concluded(findings),
-        ),
-        "what was found": (document.summary.found, sentences.in_short(findings)),
-        "what is open": (document.summary.still_open, sentences.left_open(findings)),
+        "can be concluded": (verdict.can, said["can"], can),
+        "cannot be concluded": (verdict.cannot, said["cannot"], cannot),
+        "what was found": (summary.found, sentences.in_short(findings)),
+        "what is open": (summary.still_open, sentences.left_open(findings)),
     }
     for where, columns in worded.items():
         first, *others = map(list, columns)
         if any(first != other for other in others):
             yield f"{where} is not worded as findings are"
     advice = list(sentences.to_do(findings))
-    groups = {name for finding in findings for name in finding.groups}
-    for sentence in document.summary.todo:
-        if sentence not in advice and _names_any(_SUPPOSED.sub("", sentence), groups):
+    groups = {re.escape(name) for finding in findings for name in finding.groups}
+    named = re.compile(rf"(?<!\w)({'|'.join(groups)})(?!\w)")
+    for sentence in summary.todo:
+        if sentence not in advice and groups and named.search(_SUPPOSED.sub("", sentence)):
             yield f"advice that no finding gives names a group: {sentence}"
     yield from of_findings(findings)
-
-
-def _names_any(sentence: str, groups: Iterable[str]) -> bool:
-    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sentence) for name in groups)
 
 
 def of_findings(findings: Sequence[Finding]) -> Iterator[str]:
@@ -325,7 +266,7 @@ class Sample:
     """
 
     options: Options
-    findings: Callable[[], tuple[Sequence[Finding], Sequence[Gap]]]
+    findings: Callable[[], Found]
     frame: Callable[[], pd.DataFrame]
     alone: Callable[[], Set[Question]] | None = None
 
@@ -396,11 +337,7 @@ class Result:
 
 
 def simulate(
-    population: Population,
-    *,
-    replications: int = 0,
-    pages: int = PAGES,
-    short: bool = False,
+    population: Population, *, replications: int = 0, pages: int = PAGES, short: bool = False
 ) -> Result:
     """Return what comes of the audits of a population.
 
@@ -437,17 +374,14 @@ def _audit(sample: Sample, truth: Truth, result: Result) -> None:
     found = {difference_of(finding) for finding in findings if not finding.given} & sizeable
     result.there += len(sizeable)
     result.found += len(found)
-    if sample.alone is not None and (questions := _tested(sizeable)):
-        result.gaps += len(questions)
-        result.alone += len(sample.alone() & questions)
-        result.gaps_found += sum(1 for each in found if each is not None and each[0] in questions)
+    # Of the gaps that labels alone can show: not those of people who have none.
+    tested = {each for each in sizeable if not each[1] and each[0][-1] in ("", PART)}
+    if sample.alone is not None and tested:
+        result.gaps += len(tested)
+        result.alone += len(sample.alone() & {question for question, _ in tested})
+        result.gaps_found += len(found & tested)
     result.amiss += of_findings(findings)
     result.amiss += of_gaps(gaps, sample.options.epsilon)
-
-
-def _tested(sizeable: Set[Difference]) -> set[Question]:
-    """Return the gaps that labels alone can show: not those of people who have none."""
-    return {question for question, group in sizeable if not group and question[-1] in ("", PART)}
 
 
 def _page(sample: Sample) -> Iterator[str]:
@@ -464,11 +398,5 @@ def _page(sample: Sample) -> Iterator[str]:
 def _said(finding: Finding) -> tuple[object, ...]:
     """Return what a finding says; groups that are as likely stand in no order."""
     groups = finding.groups if finding.verdict == LARGE else sorted(finding.groups)
-    return (
-        finding.about,
-        finding.attribute,
-        finding.measure,
-        finding.scope,
-        finding.verdict,
-        tuple(groups),
-    )
+    about = finding.about, finding.attribute, finding.measure, finding.scope
+    return (*about, finding.verdict, *groups)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +14,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.statements.simulate import EPSILON, PART, Population, Question, Sample, Truth
+from benchmarks.statements import simulate
+from benchmarks.statements.simulate import EPSILON, PART, Found, Question, Sample, Truth, Values
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Direction
-from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import binary, pair, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import combine
 from fairbench.data.groups import group_columns
 from fairbench.evaluation.by_group import LARGE_ENOUGH, SMALLEST_SHARE
-from fairbench.evaluation.findings import (
-    COMPARISON,
-    EXCESS,
-    GAP,
-    RATIO,
-    UNLIKE,
-    Finding,
-    risk_of,
-)
+from fairbench.evaluation.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, risk_of
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.gaps import GroupLimits, largest_gap
@@ -63,16 +55,9 @@ class Cell:
 
     @classmethod
     def of(
-        cls,
-        *,
-        mean: float = 0.5,
-        spread: float = 2.0,
-        slope: float = 1.0,
-        shift: float = 0.0,
-        digits: int = 9,
-        noise: float = 0.0,
-        other_shift: float = 0.0,
-    ) -> Cell:
+        cls, *, mean: float = 0.5, spread: float = 2.0, slope: float = 1.0, shift: float = 0.0,
+        digits: int = 9, noise: float = 0.0, other_shift: float = 0.0,
+    ) -> Cell:  # fmt: skip
         """Return people whose scores are Beta's, and whose labels' log odds are linear in theirs.
 
         Parameters
@@ -83,46 +68,32 @@ class Cell:
         noise, other_shift : what the other classifier's log odds are off by: at random, and always.
         """
         grid = (np.arange(POINTS) + 0.5) / POINTS
-        score = np.clip(special.betaincinv(mean * spread, (1 - mean) * spread, grid), 1e-6, None)
-        score = np.minimum(score, 1 - 1e-6)
+        score = special.betaincinv(mean * spread, (1 - mean) * spread, grid)
+        score = np.clip(score, 1e-6, 1 - 1e-6)
         odds = special.logit(score)
         # Quantiles of a normal, in an order that has nothing to do with that of the scores.
         turn = np.random.default_rng(11).permutation(POINTS)
         other = special.expit(odds + noise * special.ndtri(grid)[turn] + other_shift)
-        return cls(
-            np.round(score, digits),
-            special.expit(slope * odds + shift),
-            np.round(other, digits),
-            special.expit(2 * odds + 0.5),
-        )
+        chance, selected = special.expit(slope * odds + shift), special.expit(2 * odds + 0.5)
+        return cls(np.round(score, digits), chance, np.round(other, digits), selected)
 
     @classmethod
     def of_rates(cls, base: float, positives: float, negatives: float) -> Cell:
         """Return people of two scores, with a base rate, and true and false positive rates."""
-        shares = np.array([(1 - base) * negatives, base * positives])
-        among = shares.sum()
-        high = round(POINTS * among)
-        score = np.r_[np.full(high, 0.75), np.full(POINTS - high, 0.25)]
-        chance = np.r_[
-            np.full(high, shares[1] / among),
-            np.full(POINTS - high, base * (1 - positives) / (1 - among)),
-        ]
-        return cls(score, chance, score, np.ones(POINTS))
+        among = (1 - base) * negatives + base * positives
+        is_high = np.arange(POINTS) < round(POINTS * among)
+        score = np.where(is_high, 0.75, 0.25)
+        chances = base * positives / among, base * (1 - positives) / (1 - among)
+        return cls(score, np.where(is_high, *chances), score, np.ones(POINTS))
 
     def moved(self, excess: float) -> Cell:
         """Return the same people with scores that are higher by so much than they should be."""
-        score = np.clip(self.score + excess, 0, 1)
-        return replace(self, score=score)
+        return replace(self, score=np.clip(self.score + excess, 0, 1))
 
-    def counts(self, score: Floats, among: Floats) -> Floats:
+    def counts(self, score: Floats, among: Floats | float = 1.0) -> Floats:
         """Return the probabilities of TN, FP, FN and TP of people who are counted so often."""
-        decided = score > THRESHOLD
-        parts = [
-            (each * mine * among).mean()
-            for each in (1 - self.chance, self.chance)
-            for mine in (~decided, decided)
-        ]
-        return np.array(parts)
+        decided, labels = (score <= THRESHOLD, score > THRESHOLD), (1 - self.chance, self.chance)
+        return np.array([(each * mine * among).mean() for each in labels for mine in decided])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +127,7 @@ class People:
         names = list(self.groups)
         return [(name,) for name in names] + list(combinations(names, 2))
 
-    def members(self, attributes: Sequence[str]) -> Mapping[str, NDArray[np.bool_]]:
+    def members(self, attributes: Sequence[str]) -> Mapping[str, Mask]:
         """Return which cells (N,) make up each group of some attributes' combinations."""
         places = list(product(*(range(len(names)) for names in self.groups.values())))
         at = [list(self.groups).index(name) for name in attributes]
@@ -173,63 +144,39 @@ class People:
     ) -> Mapping[str, Floats]:
         """Return of each group what is linear in people, such as their counts."""
         values = np.array([value(cell) for cell in self.cells])
+        shares = {name: self.shares * of for name, of in self.members(attributes).items()}
         return {
-            name: np.einsum("n,n...->...", self.shares * inside, values)
-            / (self.shares * inside).sum()
-            for name, inside in self.members(attributes).items()
+            name: np.einsum("n,n...->...", of, values) / of.sum() for name, of in shares.items()
         }
 
     def rates(
-        self,
-        attributes: Sequence[str],
-        rate: Rate,
-        *,
-        other: bool = False,
-        selected: bool = False,
+        self, attributes: Sequence[str], rate: Rate, score: str = "score", selected: bool = False
     ) -> dict[str, float]:
         """Return a rate of each group.
 
         Parameters
         ----------
-        other : of the other classifier. selected : of those who are selected.
+        score : ``other`` for the other classifier. selected : of those who are selected.
         """
 
         def counts(cell: Cell) -> Floats:
-            among = cell.selected if selected else np.ones(len(cell.score))
-            return cell.counts(cell.other if other else cell.score, among)
+            return cell.counts(getattr(cell, score), cell.selected if selected else 1.0)
 
-        return {
-            name: float(rate(value)) for name, value in self.of_groups(attributes, counts).items()
-        }
+        of_groups = self.of_groups(attributes, counts)
+        return {name: float(rate(value)) for name, value in of_groups.items()}
 
     def draw(self, rows: int, generator: np.random.Generator) -> Rows:
         """Draw people at random."""
         cell = generator.choice(len(self.cells), rows, p=self.shares)
-        return self._drawn(cell, generator)
-
-    def draw_clusters(
-        self, clusters: int, size: int, generator: np.random.Generator
-    ) -> tuple[Rows, Codes]:
-        """Draw clusters of so many people who are alike in everything, and which is whose."""
-        of = np.repeat(np.arange(clusters), size)
-        first = self.draw(clusters, generator)
-        return first.take(of), of
-
-    def _drawn(self, cell: Codes, generator: np.random.Generator) -> Rows:
-        point = generator.integers(0, POINTS, len(cell))
-        column = {
-            name: np.stack([getattr(each, name) for each in self.cells])[cell, point]
+        point = generator.integers(0, POINTS, rows)
+        score, other, chance, selected = (
+            np.stack([getattr(each, name) for each in self.cells])[cell, point]
             for name in ("score", "other", "chance", "selected")
-        }
-        draws = generator.random((2, len(cell)))
-        return Rows(
-            self.groups,
-            np.stack(np.unravel_index(cell, [len(group) for group in self.groups.values()])),
-            column["score"],
-            column["other"],
-            (draws[0] < column["chance"]).astype(float),
-            draws[1] < column["selected"],
         )
+        luck, more = generator.random((2, rows))
+        codes = np.stack(np.unravel_index(cell, [len(group) for group in self.groups.values()]))
+        label = (luck < chance).astype(float)
+        return Rows(self.groups, codes, score, other, label, more < selected)
 
 
 def by_size(codes: Codes, names: Sequence[str]) -> pd.Categorical:
@@ -263,24 +210,22 @@ class Rows:
     score: Floats
     other: Floats
     label: Floats
-    selected: NDArray[np.bool_]
+    selected: Mask
 
     def take(self, rows: Codes) -> Rows:
         """Return some rows, each as often as it is named."""
-        columns = ("score", "other", "label", "selected")
-        some = {name: getattr(self, name)[rows] for name in columns}
+        names = ("score", "other", "label", "selected")
+        some = {name: getattr(self, name)[rows] for name in names}
         return replace(self, codes=self.codes[:, rows], **some)
 
-    def with_labels(self, known: NDArray[np.bool_]) -> Rows:
+    def with_labels(self, known: Mask) -> Rows:
         """Return the same of which only some labels are known."""
         return replace(self, label=np.where(known, self.label, np.nan))
 
     def columns(self) -> pd.DataFrame:
         """Return the groups as categories, the largest first, as they are read from a file."""
-        columns = {
-            name: by_size(codes, names)
-            for (name, names), codes in zip(self.groups.items(), self.codes, strict=True)
-        }
+        attributes = zip(self.groups.items(), self.codes, strict=True)
+        columns = {name: by_size(codes, names) for (name, names), codes in attributes}
         return pd.DataFrame(columns, copy=False)
 
     def table(self, *, score: Floats | None = None) -> AuditTable:
@@ -305,19 +250,14 @@ class Rows:
     def frame(self) -> pd.DataFrame:
         """Return the table as somebody would bring it."""
         label = pd.Series(self.label).map({0.0: "0", 1.0: "1"}).fillna("").astype(str)
-        columns = {
-            name: np.array(names, dtype=object)[codes]
-            for (name, names), codes in zip(self.groups.items(), self.codes, strict=True)
-        }
-        return pd.DataFrame(
-            {
-                **columns,
-                "label": label.to_numpy(),
-                "score": self.score,
-                "other": self.other,
-                "selected": np.where(self.selected, "true", "false"),
-                "decision": np.where(self.score > THRESHOLD, "1", "0"),
-            }
+        attributes = zip(self.groups.items(), self.codes, strict=True)
+        groups = {name: np.array(names, object)[codes] for (name, names), codes in attributes}
+        return pd.DataFrame(groups).assign(
+            label=label.to_numpy(),
+            score=self.score,
+            other=self.other,
+            selected=np.where(self.selected, "true", "false"),
+            decision=np.where(self.score > THRESHOLD, "1", "0"),
         )
 
 
@@ -345,14 +285,17 @@ def several(cells: Sequence[Cell], shares: Sequence[float] = ()) -> People:
 # What is true --------------------------------------------------------------------------------
 
 
-def truth_of(people: People, *, right: bool = False, within: str = "") -> Truth:
+def truth_of(
+    people: People, *, right: bool = False, within: str = "",
+    holds: Callable[[str, float], bool] | None = None,
+) -> Truth:  # fmt: skip
     """Return what is true of people, with all that an audit of two classes may say of them.
 
     Parameters
     ----------
     within : the attribute whose groups are strata, and are not compared themselves.
     """
-    values: dict[Question, Mapping[str, float]] = {}
+    values: Values = {}
     for attributes in people.attributes:
         if within in attributes:
             continue
@@ -362,43 +305,46 @@ def truth_of(people: People, *, right: bool = False, within: str = "") -> Truth:
         if len(attributes) == 1:
             chosen = people.rates(attributes, RATE_OF[NEEDS_NO_LABELS])
             values |= ratios(people, attribute, chosen)
-            values[EXCESS, attribute, "mean score less share of label 1", ""] = {
-                name: float(value)
-                for name, value in people.of_groups(
-                    attributes, lambda cell: np.asarray((cell.score - cell.chance).mean())
-                ).items()
-            }
+            values[EXCESS, attribute, _EXCESS, ""] = excess(people, attributes)
         if within:
             scope = f"on average among people of the same {within}"
             for metric, rate in RATE_OF.items():
                 values[GAP, attribute, RATE_NAMES[metric], scope] = standardised(people, rate)
-    return Truth(values, scores_are_right=right)
+    return Truth(values, scores_are_right=right, holds=holds)
 
 
-def ratios(
-    people: People, attribute: str, chosen: Mapping[str, float]
-) -> dict[Question, Mapping[str, float]]:
+_EXCESS = "mean score less share of label 1"
+
+
+def excess(people: People, attributes: Sequence[str], selected: bool = False) -> dict[str, float]:
+    """Return by how much mean scores are higher than shares of label 1, of all or the selected."""
+
+    def among(cell: Cell) -> Floats:
+        return cell.selected if selected else np.ones(1)
+
+    def sums(cell: Cell) -> Floats:
+        off = (cell.score - cell.chance) * among(cell)
+        return np.array([off.mean(), among(cell).mean()])
+
+    return {name: float(np.divide(*of)) for name, of in people.of_groups(attributes, sums).items()}
+
+
+def ratios(people: People, attribute: str, chosen: Mapping[str, float]) -> Values:
     """Return impact ratios over the highest rate of all groups, and over that of larger ones."""
     members = people.members([attribute])
     shares = {name: people.shares[cells].sum() for name, cells in members.items()}
-    highest = {
-        "": max(chosen.values()),
-        f"of the groups {LARGE_ENOUGH}": max(
-            rate for name, rate in chosen.items() if shares[name] >= SMALLEST_SHARE
-        ),
-    }
+    larger = [rate for name, rate in chosen.items() if shares[name] >= SMALLEST_SHARE]
+    highest = {"": max(chosen.values()), f"of the groups {LARGE_ENOUGH}": max(larger)}
     return {
-        (RATIO, attribute, "impact ratio", scope): {
-            name: rate / of_compared for name, rate in chosen.items()
-        }
-        for scope, of_compared in highest.items()
+        (RATIO, attribute, "impact ratio", scope): {name: chosen[name] / most for name in chosen}
+        for scope, most in highest.items()
     }
 
 
 def standardised(people: People, rate: Rate) -> dict[str, float]:
     """Return a rate of each group of the first attribute, with one mix of those of the second."""
     groups, strata = people.groups.values()
-    counts = np.array([cell.counts(cell.score, np.ones(1)) for cell in people.cells])
+    counts = np.array([cell.counts(cell.score) for cell in people.cells])
     counts = counts.reshape(len(groups), len(strata), 4)
     shares = people.shares.reshape(len(groups), len(strata))
     weight = (shares * rate.size(counts)).sum(axis=0)
@@ -411,37 +357,32 @@ _OF_SELECTED = _PLAIN.as_predictions()  # beside the decisions that selected the
 
 def truth_of_selected(people: People) -> Truth:
     """Return what is true of the selected, and of everyone."""
-    values: dict[Question, Mapping[str, float]] = {}
+    values: Values = {}
     for attributes in people.attributes:
         attribute = " x ".join(attributes)
         for metric, rate in RATE_OF.items():
             measure = _OF_SELECTED.rate_names[metric]
             values[GAP, attribute, measure, PART] = people.rates(attributes, rate, selected=True)
             values[GAP, attribute, measure, unknown.EVERYONE] = people.rates(attributes, rate)
-        among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
         if len(attributes) == 1:
+            among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
             values |= ratios(people, attribute, {name: float(rate) for name, rate in among.items()})
-        excess = people.of_groups(
-            attributes, lambda cell: np.asarray(((cell.score - cell.chance) * cell.selected).mean())
-        )
-        values[EXCESS, attribute, "mean score less share of label 1", PART] = {
-            name: float(excess[name] / among[name]) for name in excess
-        }
+        values[EXCESS, attribute, _EXCESS, PART] = excess(people, attributes, selected=True)
     return Truth(values)
 
 
 def truth_of_pair(people: People) -> Truth:
     """Return what is true of two classifiers."""
-    values: dict[Question, Mapping[str, float]] = {}
+    values: Values = {}
     for attributes, (metric, rate) in product(people.attributes, RATE_OF.items()):
         values[COMPARISON, " x ".join(attributes), RATE_NAMES[metric], ""] = {
-            name: float(np.ptp(list(people.rates(attributes, rate, other=other).values())))
-            for name, other in (("score", False), ("other", True))
+            name: float(np.ptp(list(people.rates(attributes, rate, name).values())))
+            for name in ("score", "other")
         }
     values[COMPARISON, "", "accuracy", ""] = {
-        name: sum(
-            share * float(accuracy(cell.counts(getattr(cell, name), np.ones(POINTS))))
-            for share, cell in zip(people.shares, people.cells, strict=True)
+        name: float(
+            people.shares
+            @ [float(accuracy(cell.counts(getattr(cell, name)))) for cell in people.cells]
         )
         for name in ("score", "other")
     }
@@ -451,11 +392,9 @@ def truth_of_pair(people: People) -> Truth:
 def truth_of_many(people: People) -> Truth:
     """Return what is true of groups beside everyone else."""
     (attributes,) = people.attributes
-    values: dict[Question, Mapping[str, float]] = {}
-    counts = people.of_groups(attributes, lambda cell: cell.counts(cell.score, np.ones(1)))
-    everyone = sum(
-        share * value for share, value in zip(people.shares, counts.values(), strict=True)
-    )
+    values: Values = {}
+    counts = people.of_groups(attributes, lambda cell: cell.counts(cell.score))
+    everyone = people.shares @ np.array(list(counts.values()))
     for rate in SHOWN:
         rates = people.rates(attributes, rate)
         values[GAP, attributes[0], label(rate.name), ""] = rates
@@ -494,12 +433,10 @@ class Drawing:
     def draw(self, generator: np.random.Generator) -> tuple[Rows, Options, Design | None]:
         """Draw rows, and return them with what is asked."""
         design = None
+        rows = self.people.draw(self.rows // max(self.clusters, 1), generator)
         if self.clusters:
-            count = self.rows // self.clusters
-            rows, of = self.people.draw_clusters(count, self.clusters, generator)
-            design = Design.of(len(of), clusters=of)
-        else:
-            rows = self.people.draw(self.rows, generator)
+            of = np.repeat(np.arange(len(rows.label)), self.clusters)
+            rows, design = rows.take(of), Design.of(len(of), clusters=of)
         if self.labels is not None:
             rows = rows.with_labels(generator.permutation(len(rows.label)) < self.labels)
         options = Options(
@@ -520,7 +457,7 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
     """Draw a sample for an audit of two classes."""
     rows, options, design = drawing.draw(generator)
 
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+    def findings() -> Found:
         table = replace(rows.table(), design=design)
         if drawing.within:
             strata = strata_of({drawing.within: rows.columns()[drawing.within]}, PATH.name)
@@ -545,7 +482,7 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
 def gaps_alone(
     rows: Rows, risk: float, direction: Direction = _PLAIN, scope: str = ""
-) -> Set[Question]:
+) -> set[Question]:
     """Return the gaps that the labelled rows alone show to be large."""
     table = rows.table()
     known, large = table.known, set()
@@ -580,7 +517,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
     chosen = rows.take(np.flatnonzero(rows.selected))
     risk = risk_of(2 * len(drawing.people.attributes) * len(RATE_OF))
 
-    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+    def findings() -> Found:
         assessment = unknown.assess_selected(table, options, only_findings=True)
         of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.risk)
         return [*binary.findings_of(assessment), *of_everyone], []
@@ -607,24 +544,15 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
 # The populations -----------------------------------------------------------------------------
 
 
-def populations() -> Iterator[Population]:
+def populations() -> Iterator[simulate.Population]:
     """Yield the populations of every audit of two classes."""
-    yield from _all_labels()
-    yield from _within_strata()
-    yield from _of_constraints()
-    yield from _few_labels()
-    yield from _no_labels()
-    yield from _selected()
-    yield from _pairs()
-    yield from _many()
-    yield from _of_a_dozen()
+    return chain(
+        *(_all_labels(), _within_strata(), _of_constraints(), _few_labels(), _no_labels()),
+        *(_selected(), _pairs(), _many(), _of_a_dozen()),
+    )
 
 
-def _binary(name: str, drawing: Drawing, *, short: bool = False, right: bool = False) -> Population:
-    truth = partial(truth_of, drawing.people, right=right, within=drawing.within)
-    return Population("binary", name, partial(audited, drawing), truth, short)
-
-
+Populations = Iterator[simulate.Population]
 _OTHERS = {
     "selected": (of_selected, truth_of_selected),
     "pair": (compared, truth_of_pair),
@@ -632,35 +560,31 @@ _OTHERS = {
 }
 
 
-def _other(
-    kind: str, name: str, people: People, rows: int, *, labels: int | None = None,
-    short: bool = False,
-) -> Population:  # fmt: skip
-    """Return a population of another kind of audit of two classes."""
-    draw, truth = _OTHERS[kind]
-    drawing = partial(draw, Drawing(people, rows, labels))
-    return Population(kind, name, drawing, partial(truth, people), short)
-
-
 def _sized(
-    name: str, people: People, *sizes: int, short: int = 0, right: bool = False, **how: Any
-) -> Iterator[Population]:
+    name: str, people: People, *sizes: int, kind: str = "binary", short: int = 0,
+    right: bool = False, holds: Callable[[str, float], bool] | None = None, **how: Any,
+) -> Populations:  # fmt: skip
     """Yield audits of so many rows of people; a short run has those of one size.
 
     Parameters
     ----------
+    name : what they are called, with places for the numbers of rows and labels, or without.
     how : of :class:`Drawing`.
     """
+    name = name if "{" in name else f"{name}, {{rows:,}} rows"
+    draw, truth = _OTHERS.get(kind, (audited, truth_of))
     for rows in sizes:
-        drawing = Drawing(people, rows, **how)
-        yield _binary(f"{name}, {rows:,} rows", drawing, short=rows == short, right=right)
+        drawing, true = Drawing(people, rows, **how), partial(truth, people)
+        if kind == "binary":
+            true = partial(truth_of, people, right=right, within=drawing.within, holds=holds)
+        words = name.format(rows=rows, labels=drawing.labels)
+        yield simulate.Population(kind, words, partial(draw, drawing), true, rows == short)
 
 
-def _all_labels() -> Iterator[Population]:
+def _all_labels() -> Populations:
     alike = Cell.of()
     two = two_groups(alike, alike)
-    for rows in (60, 400, 2000):
-        yield _binary(f"2 alike, {rows} rows", Drawing(two, rows), short=rows == 400)
+    yield from _sized("2 alike, {rows} rows", two, 60, 400, 2000, short=400)
     yield from _sized("2 alike", two, 20_000)
     for groups, rows in ((3, 300), (10, 1000), (30, 3000), (30, 15_000)):
         yield from _sized(f"{groups} alike", several([alike] * groups), rows, short=1000)
@@ -700,7 +624,7 @@ def _all_labels() -> Iterator[Population]:
     yield from _sized("10 alike, households of 4", several([alike] * 10), 4000, clusters=4)
 
 
-def _within_strata() -> Iterator[Population]:
+def _within_strata() -> Populations:
     """Yield people whose groups are compared within strata of different rates, too."""
     means = (0.3, 0.5, 0.7)
 
@@ -723,11 +647,10 @@ def _within_strata() -> Iterator[Population]:
     yield from within("3 alike in 3 strata, one rare", rare, 2000)
     yield from within("2 the other way round in 3 strata", reverse, 4000)
     yield from within("2 apart in 3 strata", of(moved=0.1), 3000)
-    some = Drawing(spread, 4000, labels=300, within="age")
-    yield _binary("2 alike in 3 strata, 300 labels of 4,000", some)
+    yield from within("2 alike in 3 strata, {labels} labels of {rows:,}", spread, 4000, labels=300)
 
 
-def _of_constraints() -> Iterator[Population]:
+def _of_constraints() -> Populations:
     for name, mean in (("alike", 0.5), ("apart", 0.4)):
         people = two_groups(Cell.of(), Cell.of(mean=mean))
 
@@ -735,14 +658,11 @@ def _of_constraints() -> Iterator[Population]:
             rates = [float((cell.score > threshold).mean()) for cell in people.cells]
             return min(rates) / max(rates) >= 0.8
 
-        drawing = Drawing(people, 1500, constraint="ratio:0.8")
-        truth = partial(replace, truth_of(people), holds=holds)
-        yield Population(
-            "binary", f"constraint, 2 {name}, 1,500 rows", partial(audited, drawing), truth
-        )
+        words = f"constraint, 2 {name}"
+        yield from _sized(words, people, 1500, constraint="ratio:0.8", holds=holds)
 
 
-def _few_labels() -> Iterator[Population]:
+def _few_labels() -> Populations:
     two_humps = Cell.of(spread=1.2)
     maps = {
         "calibrated": two_humps,
@@ -753,11 +673,11 @@ def _few_labels() -> Iterator[Population]:
 
     def few(
         name: str, people: People, *labelled: int, rows: int = 4000, short: bool = False
-    ) -> Iterator[Population]:
+    ) -> Populations:
+        words = f"few labels, {name}, {{labels:,}} of {{rows:,}}"
         for labels in labelled:
-            drawing = Drawing(people, rows, labels)
-            words = f"few labels, {name}, {labels:,} of {rows:,}"
-            yield _binary(words, drawing, short=short and labels == 100)
+            in_short = rows if short and labels == 100 else 0
+            yield from _sized(words, people, rows, labels=labels, short=in_short)
 
     for name, cell in maps.items():
         people, short = two_groups(two_humps, cell, (0.6, 0.4)), name in ("calibrated", "inverted")
@@ -769,27 +689,25 @@ def _few_labels() -> Iterator[Population]:
     yield from few("2 alike, nearly sure scores", two_groups(easy, easy), 30, 100, 400)
 
 
-def _no_labels() -> Iterator[Population]:
+def _no_labels() -> Populations:
     for name, *means in (("alike", 0.5, 0.5), ("apart", 0.5, 0.35), ("3 apart", 0.5, 0.45, 0.3)):
         people = several([Cell.of(mean=mean) for mean in means])
-        short = 300 * (name == "alike")
-        yield from _sized(
-            f"no labels, {name}", people, 300, 3000, short=short, right=True, labels=0
-        )
+        how = {"short": 300 * (name == "alike"), "right": True, "labels": 0}
+        yield from _sized(f"no labels, {name}", people, 300, 3000, **how)
     yield from _no_labels_of_many()
     wrong, three = two_groups(Cell.of(), Cell.of(slope=0.3)), several([Cell.of()] * 3)
     yield from _sized("no labels, scores wrong", wrong, 1000, labels=0)
     yield from _sized("decisions alone, 3 alike", three, 100, 3000, labels=0, scored=False)
 
 
-def _no_labels_of_many() -> Iterator[Population]:
+def _no_labels_of_many() -> Populations:
     """Yield people without labels in many groups, where pairs need more certainty than one has."""
     alike, rare, often = Cell.of(), Cell.of(mean=0.02, spread=5), Cell.of(mean=0.95, spread=5)
 
     def crossed(*counts: int) -> People:
         return People.of({f"of {count}": names(count) for count in counts}, lambda _: alike)
 
-    def unlabelled(name: str, people: People, rows: int, short: int = 0) -> Iterator[Population]:
+    def unlabelled(name: str, people: People, rows: int, short: int = 0) -> Populations:
         return _sized(f"no labels, {name}", people, rows, short=short, right=True, labels=0)
 
     unequal = list(special.expit(np.linspace(-4, 2, 20)))
@@ -813,78 +731,71 @@ def _no_labels_of_many() -> Iterator[Population]:
     yield from _sized(name, people, 4500, right=True, interval=DIRICHLET)
 
 
-def _selected() -> Iterator[Population]:
-    for name, mean in (("alike", 0.5), ("apart", 0.3)):
-        for rows in (400, 4000):
-            people = two_groups(Cell.of(), Cell.of(mean=mean))
-            short = rows == 400 and name == "alike"
-            yield _other("selected", f"2 {name}, {rows:,} rows", people, rows, short=short)
+def _selected() -> Populations:
+    of = partial(_sized, kind="selected")
+    for name, mean, short in (("alike", 0.5, 400), ("apart", 0.3, 0)):
+        yield from of(
+            f"2 {name}", two_groups(Cell.of(), Cell.of(mean=mean)), 400, 4000, short=short
+        )
     most = replace(Cell.of(spread=0.5), selected=np.full(1000, 0.97))
     worse = replace(Cell.of(mean=0.3, spread=0.5, slope=0.3), selected=np.full(1000, 0.97))
-    people = two_groups(most, worse)
-    yield _other("selected", "2 apart, nearly all selected, 4,000 rows", people, 4000)
+    yield from of("2 apart, nearly all selected", two_groups(most, worse), 4000)
 
 
-def _pairs() -> Iterator[Population]:
-    of = partial(_other, "pair")
-    same = Cell.of(noise=0.7)
-    for count, rows in ((2, 200), (2, 2000), (3, 300), (3, 2000), (3, 10_000), (10, 3000)):
-        alike = several([same] * count)
-        yield of(f"{count} alike, {rows:,} rows", alike, rows, short=rows in (200, 300))
-    apart = [Cell.of(mean=0.55, noise=0.3), Cell.of(mean=0.4, noise=0.3)]
-    yield of("2 apart in both alike, 3,000 rows", several(apart), 3000)
-    three = [*apart, Cell.of(mean=0.45, noise=0.3)]
-    yield of("3 apart in both alike, 3,000 rows", several(three), 3000, short=True)
+def _pairs() -> Populations:
+    of = partial(_sized, kind="pair")
+    for count, short, *sizes in ((2, 200, 200, 2000), (3, 300, 300, 2000, 10_000), (10, 0, 3000)):
+        yield from of(f"{count} alike", several([Cell.of(noise=0.7)] * count), *sizes, short=short)
+    apart = [Cell.of(mean=mean, noise=0.3) for mean in (0.55, 0.4, 0.45)]
+    yield from of("2 apart in both alike", several(apart[:2]), 3000)
+    yield from of("3 apart in both alike", several(apart), 3000, short=3000)
     nearly = [Cell.of(mean=0.55, noise=0.05), Cell.of(mean=0.4, noise=0.05)]
-    yield of("2 apart in both nearly the same, 3,000 rows", several(nearly), 3000)
+    yield from of("2 apart in both nearly the same", several(nearly), 3000)
     for count in (2, 3, 10):
         cells = [Cell.of(noise=0.5)] * (count - 1) + [Cell.of(noise=0.5, other_shift=0.6)]
-        yield of(f"{count}, the second with a gap, 3,000 rows", several(cells), 3000)
+        yield from of(f"{count}, the second with a gap", several(cells), 3000)
     mirrored = two_groups(Cell.of(noise=0.3, other_shift=-0.5), Cell.of(mean=0.42, noise=0.3))
-    yield of("2, gaps of opposite sign, 3,000 rows", mirrored, 3000)
-    yield of("3 apart in both alike, 300 labels of 3,000", several(three), 3000, labels=300)
-    rare = several([Cell.of(mean=0.04, spread=4, noise=0.5)] * 3)
-    yield of("3 alike, rare label, 2,000 rows", rare, 2000)
+    yield from of("2, gaps of opposite sign", mirrored, 3000)
+    labelled = "3 apart in both alike, {labels} labels of {rows:,}"
+    yield from of(labelled, several(apart), 3000, labels=300)
+    yield from of(
+        "3 alike, rare label", several([Cell.of(mean=0.04, spread=4, noise=0.5)] * 3), 2000
+    )
 
 
-def _many() -> Iterator[Population]:
-    of = partial(_other, "many")
+def _many() -> Populations:
+    of = partial(_sized, kind="many")
     alike = several([Cell.of()] * 150)
-    yield of("150 alike, 1,500 rows", alike, 1500, short=True)
-    yield of("150 alike, 6,000 rows", alike, 6000)
-    rare = Cell.of(mean=0.03, spread=4)
-    yield of("150 alike, rare label, 6,000 rows", several([rare] * 150), 6000)
+    yield from of("150 alike", alike, 1500, 6000, short=1500)
+    yield from of("150 alike, rare label", several([Cell.of(mean=0.03, spread=4)] * 150), 6000)
     sizes = list(special.expit(np.linspace(-5, 2, 150)))
-    unequal = People.of({"sex": names(150)}, lambda _: Cell.of(), sizes)
-    yield of("150 alike of all sizes, 5,000 rows", unequal, 5000)
+    yield from of("150 alike of all sizes", several([Cell.of()] * 150, sizes), 5000)
     few = several([Cell.of()] * 145 + [Cell.of(mean=0.2)] * 5)
-    yield of("5 of 150 apart, 6,000 rows", few, 6000)
-    yield of("150 alike, 600 labels of 3,000", alike, 3000, labels=600)
+    yield from of("5 of 150 apart", few, 6000)
+    yield from of("150 alike, {labels} labels of {rows:,}", alike, 3000, labels=600)
 
 
 DOZEN = (1.0, 1.0, 0.004)  # shares of groups, of which the last has a dozen of 6,000 rows
 
 
-def _of_a_dozen() -> Iterator[Population]:
+def _of_a_dozen() -> Populations:
     """Yield two groups that are alike, and a dozen people who differ from them by 0.4."""
     alike, apart = Cell.of_rates(0.5, 0.75, 0.25), Cell.of_rates(0.5, 0.35, 0.0)
-    people = several([alike, alike, apart], DOZEN)
-    name = "2 alike, a dozen apart, 6,000 rows"
-    yield _binary(name, Drawing(people, 6000), short=True)
-    yield _binary(f"households of 4, {name}", Drawing(people, 6000, clusters=4))
-    yield _binary(f"decisions alone, {name}", Drawing(people, 6000, 0, scored=False))
-    yield _binary(f"no labels, {name}", Drawing(people, 6000, 0), right=True)
-    yield _binary(f"3,000 labels, {name}", Drawing(people, 6000, 3000))
+    people, name = several([alike, alike, apart], DOZEN), "2 alike, a dozen apart"
+    bound = {"constraint": "selection_rate:0.05", "holds": lambda *_: False}
     strata = People.of(
         {"sex": names(3), "age": ["A0", "A1"]},
         lambda place: apart if place[0] == 2 else alike,
-        [share for share in DOZEN for _ in range(2)],
+        np.repeat(DOZEN, 2).tolist(),
     )
-    yield _binary(f"in 2 strata, {name}", Drawing(strata, 6000, within="age"))
-    bound = Drawing(people, 6000, constraint="selection_rate:0.05")
-    truth = partial(replace, truth_of(people), holds=lambda *_: False)
-    yield Population("binary", f"constraint, {name}", partial(audited, bound), truth)
-    yield _other("selected", name, people, 6000)
+    yield from _sized(name, people, 6000, short=6000)
+    yield from _sized(f"households of 4, {name}", people, 6000, clusters=4)
+    yield from _sized(f"decisions alone, {name}", people, 6000, labels=0, scored=False)
+    yield from _sized(f"no labels, {name}", people, 6000, labels=0, right=True)
+    yield from _sized(f"3,000 labels, {name}", people, 6000, labels=3000)
+    yield from _sized(f"in 2 strata, {name}", strata, 6000, within="age")
+    yield from _sized(f"constraint, {name}", people, 6000, **bound)
+    yield from _sized(name, people, 6000, kind="selected")
     same = Cell.of(noise=0.05)
     pair = several([same, same, Cell.of(noise=0.05, other_shift=3.0)], DOZEN)
-    yield _other("pair", name, pair, 6000)
+    yield from _sized(name, pair, 6000, kind="pair")

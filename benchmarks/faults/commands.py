@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -96,9 +97,35 @@ def carried_out(words: Sequence[str], folder: Path | None = None) -> tuple[int, 
     return status, printed.getvalue()
 
 
-def show_totals(
-    title: str, header: Sequence[str], names: Sequence[str], total: Counter[tuple[str, str]]
-) -> bool:
+def in_fork(call: Callable[[], object], said: Path) -> int:
+    """Begin a call in a fork, which ends with what it returns or `FAILED`; return the process.
+
+    Parameters
+    ----------
+    said : the file that gets all that is printed, after what it holds.
+    """
+    if process := os.fork():
+        return process
+    status = FAILED
+    try:
+        handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for descriptor, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, handle), (2, handle)):
+            os.dup2(source, descriptor)
+        sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
+        status = int(call() or 0)  # type: ignore[call-overload]
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+        os._exit(status)
+
+
+FAILED = 70
+Total = Counter[tuple[str, str]]
+
+
+def show_totals(title: str, header: Sequence[str], names: Sequence[str], total: Total) -> bool:
     """Print what was counted of each name, by column, and of all; say if the last is 0."""
     rows = [[name, *(total[name, column] for column in header[1:])] for name in names]
     sums = [sum(total[name, column] for name in names) for column in header[1:]]

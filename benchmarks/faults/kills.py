@@ -17,11 +17,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import pandas as pd
@@ -44,11 +43,6 @@ def sweep(rounds: int, *more: str, cells: int = CELLS, jobs: int = JOBS) -> list
     options = (f"seed={seeds}", f"split.repeats={cells // jobs}", f"learner.rounds={rounds}")
     fixed = ("dataset.n_samples=500", "method=ensemble", "tracking=none")
     return [sys.executable, str(ROOT / "run.py"), "-m", *options, *fixed, *more]
-
-
-def verb(*words: str) -> list[str]:
-    """Return a command of fairbench."""
-    return [sys.executable, "-m", "fairbench", *words]
 
 
 def surroundings(mark: str = "") -> dict[str, str]:
@@ -75,18 +69,14 @@ def undisturbed(sweeps: Sequence[list[str]], folder: Path) -> dict[str, pd.DataF
 
 def metrics(folder: Path) -> dict[str, pd.DataFrame]:
     """Return run id -> metrics, without the seconds."""
-    tables = {}
-    for run in Catalogue(folder / "results"):
-        table = run.all_metrics()
-        tables[run.id] = table[~table["metric"].isin(COSTS)]
-    return tables
+    tables = {run.id: run.all_metrics() for run in Catalogue(folder / "results")}
+    return {run: table[~table["metric"].isin(COSTS)] for run, table in tables.items()}
 
 
 def equal(found: dict[str, pd.DataFrame], expected: dict[str, pd.DataFrame]) -> bool:
     """Say whether the same runs have the same metrics to the last bit."""
-    return found.keys() == expected.keys() and all(
-        table.equals(expected[run]) for run, table in found.items()
-    )
+    same = found.keys() == expected.keys()
+    return same and all(table.equals(expected[run]) for run, table in found.items())
 
 
 def marked(mark: str) -> list[int]:
@@ -121,29 +111,24 @@ def left_over(folder: Path) -> list[Path]:
     return [path for path in result if "slurm" not in path.parts]
 
 
-def missing(folder: Path) -> list[str]:
-    """Return what the finished runs of a folder need and do not have as it was written."""
-    results, lacks = folder / "results", []
+def missing(folder: Path) -> Iterator[str]:
+    """Yield what the finished runs of a folder need and do not have as it was written."""
+    results = folder / "results"
     for path in sorted(results.glob("runs/*")):
         run = Run(path)
         if not run.environment:
-            lacks.append(f"{path.name}: not finished")
+            yield f"{path.name}: not finished"
             continue
-        lacks += [f"{path.name}: {name}" for name in [*damaged_files(run), *damaged_figures(run)]]
+        yield from (f"{run.id}: {name}" for name in [*damaged_files(run), *damaged_figures(run)])
         if not rows_stored(results, run.environment["rows"]):
-            lacks.append(f"{path.name}: rows")
+            yield f"{run.id}: rows"
         if stored_people(results, run.environment["data"]) is None:
-            lacks.append(f"{path.name}: people")
-        lacks += _cells_missing(Store(results), run)
-    return lacks
-
-
-def _cells_missing(store: Store, run: Run) -> Iterator[str]:
-    for cell in run.cells():
-        try:
-            store.read(cell)
-        except CorruptCellError as error:
-            yield f"{run.id}: {error}"
+            yield f"{run.id}: people"
+        for cell in run.cells():
+            try:
+                Store(results).read(cell)
+            except CorruptCellError as error:
+                yield f"{run.id}: {error}"
 
 
 def entries(folder: Path) -> Counter[str]:
@@ -190,12 +175,7 @@ class Beside:
             thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Let those under way end."""
         self.over.set()
         for thread in self.threads:
@@ -232,10 +212,11 @@ class Beside:
     def give(self, *words: str) -> None:
         """Give a command, and note how it ended."""
         name = " ".join(words[:2] if words[0] == "store" else words[:1])
+        line = ["nice", "-n3", sys.executable, "-m", "fairbench", *words]
         try:
             done = subprocess.run(
-                ["nice", "-n3", *verb(*words)], cwd=self.folder, env=surroundings(),
-                capture_output=True, text=True, timeout=_LONGEST,
+                line, cwd=self.folder, env=surroundings(), timeout=_LONGEST,
+                capture_output=True, text=True,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             self.complaints.append(f"{name}: not done after {_LONGEST:.0f} s")
@@ -243,7 +224,7 @@ class Beside:
         said = done.stdout + done.stderr
         if words == COLLECT and done.returncode == 2 and "is in use by" in said:
             self.counts[f"{name}: others at work"] += 1
-        elif done.returncode or "Traceback" in said or "damaged" in said or "corrupt" in said:
+        elif done.returncode or any(sign in said for sign in ("Traceback", "damaged", "corrupt")):
             self.complaints.append(f"{' '.join(words)}: {done.returncode}: {said[-1500:]}")
         else:
             self.counts[name] += 1
@@ -340,9 +321,9 @@ class Attack:
         self._complain("temporary files left", left_over(self.folder))
         self.counts["sweeps that MLflow does not have once"] += entries(self.folder) != once
 
-    def _complain(self, what: str, which: list[str] | list[Path]) -> None:
-        self.counts[what] += len(which)
+    def _complain(self, what: str, which: Iterable[object]) -> None:
         for each in which:
+            self.counts[what] += 1
             print(f"{what}: {each}", flush=True)
 
     def _until_it_ends_well(self, draw: np.random.Generator) -> None:
@@ -376,13 +357,12 @@ class Attack:
 
     def look(self) -> int:
         """Return how many cells are finished, counting what happened to those there were."""
-        result = {}
+        before, result = self.cells, {}
         for path in self.folder.glob("results/cells/*/*.parquet"):
             with suppress(FileNotFoundError):
                 status = path.stat()
                 result[path.name] = (status.st_ino, status.st_mtime_ns)
-        before = self.cells
-        again = [name for name in before if result.get(name, before[name]) != before[name]]
+        again = [name for name in before.keys() & result if result[name] != before[name]]
         self.counts["finished cells written again"] += len(again)
         self.counts["finished cells deleted"] += len(before.keys() - result)
         self.cells = result
@@ -395,17 +375,15 @@ class Attack:
         if process.poll() is not None or not (workers or self.kind == "serial"):
             return False
         inside = {pid for pid in [process.pid, *workers] if in_a_cell(pid)}
-        if self.kind == "serial" or draw.random() < 0.5:
+        if of_parent := self.kind == "serial" or draw.random() < 0.5:
             process.kill()
             process.wait()
-            self.counts["kills of the parent"] += 1
-            self.counts["kills within a cell"] += bool(inside)
+        elif ended(victim := int(draw.choice(workers))):
+            inside &= {victim}
         else:
-            victim = int(draw.choice(workers))
-            if not ended(victim):
-                return False
-            self.counts["kills of a worker"] += 1
-            self.counts["kills within a cell"] += victim in inside
+            return False
+        self.counts["kills of the parent" if of_parent else "kills of a worker"] += 1
+        self.counts["kills within a cell"] += bool(inside)
         return True
 
     def workers(self, mark: str) -> list[int]:
@@ -422,9 +400,8 @@ class Attack:
         now = time.monotonic()
         for mark in [mark for mark, end in self.ended.items() if now > end + ALONE_S]:
             del self.ended[mark]
-            orphans = {pid: f"{state_of(pid)} {words_of(pid)}" for pid in marked(mark)}
-            self._complain("processes that live on", list(orphans.values()))
-            for pid in orphans:
+            for pid in marked(mark):
+                self._complain("processes that live on", [f"{state_of(pid)} {words_of(pid)}"])
                 ended(pid)
 
     def _end_jobs(self) -> None:

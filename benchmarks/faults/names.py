@@ -18,18 +18,17 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.faults.commands import RUN, Place, in_forks, queued, show_totals, warm
+from benchmarks.faults import commands as given
+from benchmarks.faults.commands import FAILED, RUN, Place, Total, warm
 from benchmarks.measure import ROOT
 
 SEED, CASES = 34, 1500
@@ -205,15 +204,11 @@ def make(root: Path) -> None:
     """Make the folder that every case begins with a copy of."""
     place = Place(root)
     root.mkdir()
-    _ended(
-        place.start(
-            str(ROOT / "run.py"), "-m", *UNTRACKED, "learner=logistic_regression,gaussian_nb"
-        )
-    )
-    first = min((root / "results" / "runs").iterdir()).name
+    learners = "learner=logistic_regression,gaussian_nb"
+    _ended(place.start(str(ROOT / "run.py"), "-m", *UNTRACKED, learners))
     for words in (
         ("store", "pack", "out=pack.zip"),
-        ("store", "export", first, "loans.csv"),
+        ("store", "export", place.runs[0], "loans.csv"),
         ("label", "next", "loans.csv", "state=label.json", *ASKED),
         ("watch", "loans.csv", "state=watch.json", *ASKED),
         ("report",),
@@ -221,7 +216,6 @@ def make(root: Path) -> None:
     ):
         _ended(place.start("-m", "fairbench", *words))
     shutil.copy(root / "loans.csv", root / "late.csv")
-    shutil.rmtree(root / "results" / "locks", ignore_errors=True)
 
 
 def _ended(command: subprocess.Popen[str]) -> None:
@@ -235,36 +229,20 @@ def _ended(command: subprocess.Popen[str]) -> None:
 
 def own_files(outside: Path, root: Path) -> list[Path]:
     """Write somebody's own files where links lead to, and within the results folder: these."""
-    results = root / "results"
-    within = inside(results, min((results / "runs").iterdir()))
-    for path in (
-        outside / "own.html",
-        outside / "folder" / "poetry.lock",
-        outside / "folder" / "index.html",
-        outside / "folder" / "environment.json",
-        outside / "folder" / ".own.tmp",
-        outside / "folder" / ".figures.abc" / "photo.png",
-        *within,
-    ):
+    results, elsewhere = root / "results", outside / "folder"
+    run = min((results / "runs").iterdir())
+    within = [
+        *(results / name for name in ("poetry.lock", ".own.tmp", "own.damaged-by-rain")),
+        *(results / name for name in ("locks/yarn.lock", "cells/own.parquet", "report/own.html")),
+        *(run / name for name in (".figures.own/photo.png", "own.txt")),
+    ]
+    names = ("poetry.lock", "index.html", "environment.json", ".own.tmp", ".figures.abc/photo.png")
+    for path in (outside / "own.html", *(elsewhere / name for name in names), *within):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"mine: {path.name}")
         old = time.time() - 60 * 86400
         os.utime(path, (old, old))
     return within
-
-
-def inside(results: Path, run: Path) -> list[Path]:
-    """Return the paths of somebody's own files within a results folder."""
-    return [
-        results / "poetry.lock",
-        results / ".own.tmp",
-        results / "own.damaged-by-rain",
-        results / "locks" / "yarn.lock",
-        results / "cells" / "own.parquet",
-        results / "report" / "own.html",
-        run / ".figures.own" / "photo.png",
-        run / "own.txt",
-    ]
 
 
 Seen = dict[bytes, tuple[object, ...]]
@@ -303,18 +281,17 @@ class Case:
 def cases(root: Path, number: int) -> list[Case]:
     """Return so many cases, drawn evenly: each kind at each path, with other commands each time."""
     draw = random.Random(SEED)
-    words, places = commands(root), paths(root)
     pairs = [
         (kind, path, place)
-        for place in places
-        for path in places[place]
+        for place, of_place in paths(root).items()
+        for path in of_place
         for kind in (*IN_PLACE, *BESIDE)
     ]
     draw.shuffle(pairs)
     turns = {}
-    for place, of_place in words.items():
-        draw.shuffle(of_place)
-        turns[place] = itertools.cycle(of_place)
+    for place, words in commands(root).items():
+        draw.shuffle(words)
+        turns[place] = itertools.cycle(words)
     asked = itertools.islice(itertools.cycle(pairs), number)
     return [Case(kind, path, next(turns[place])) for kind, path, place in asked]
 
@@ -331,10 +308,14 @@ class Ended:
 
 def ended(words: Sequence[str], cwd: Path, printed: Path) -> Ended:
     """Run a command in a fork of this process, which has imported what it needs, and wait."""
-    child = os.fork()
-    if not child:
-        _become(words, cwd, printed)
-    began = time.monotonic()
+    from fairbench.cli.main import main as command
+
+    def become() -> int:
+        os.chdir(cwd)
+        return command(list(words))
+
+    printed.unlink(missing_ok=True)
+    began, child = time.monotonic(), given.in_fork(become, printed)
     while os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         time.sleep(0.01)
         if (time.monotonic() - began) % 1 < 0.02 and _took(began, child) > 3 * LONGEST:
@@ -346,30 +327,7 @@ def ended(words: Sequence[str], cwd: Path, printed: Path) -> Ended:
 
 
 def _took(began: float, process: int) -> float:
-    return time.monotonic() - began - queued(process)
-
-
-def _become(words: Sequence[str], cwd: Path, printed: Path) -> None:
-    """Be a command, and end."""
-    status = 70
-    try:
-        handle = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        for descriptor, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, handle), (2, handle)):
-            os.dup2(source, descriptor)
-        os.chdir(cwd)
-        sys.argv = ["fairbench", *words]
-        from fairbench.cli.main import main as command
-
-        status = command(list(words))
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(BaseException):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
+    return time.monotonic() - began - given.queued(process)
 
 
 def wrong_in(case: Case, folder: Path) -> Iterator[str]:
@@ -387,7 +345,7 @@ def wrong_in(case: Case, folder: Path) -> Iterator[str]:
     for name, content in own.items():
         if not os.path.lexists(name) or _content(name) != content:
             yield f"changed within: {name.relative_to(root)}"
-    if "Traceback" in end.said or end.status == 70:
+    if "Traceback" in end.said or end.status == FAILED:
         yield f"traceback: {end.said.strip().splitlines()[-1][:150]}"
     elif end.status not in allowed(case.words):
         yield f"status {end.status}: {end.said.strip()[-150:]}"
@@ -435,9 +393,9 @@ def _many(folder: Path) -> None:
             (folder / f"{number}.parquet").touch()
 
 
-def tried(top: Path, some: Sequence[Case], worker: int, workers: int) -> Counter[tuple[str, str]]:
+def tried(top: Path, some: Sequence[Case], worker: int, workers: int) -> Total:
     """Try every so many-th case in a folder of this fork's own; count what went wrong in each."""
-    folder, total = top / str(worker), Counter[tuple[str, str]]()
+    folder, total = top / str(worker), Total()
     folder.mkdir()
     _many(folder / "huge")
     for case in some[worker::workers]:
@@ -445,8 +403,7 @@ def tried(top: Path, some: Sequence[Case], worker: int, workers: int) -> Counter
         for what in wrong:
             print(f"{case.kind} at {case.path}: fairbench {case.words}: {what}", flush=True)
         ways = [way for way in HEADER[2:-1] if any(what.startswith(way) for what in wrong)]
-        ways += ["wrong"] * bool(wrong)
-        total.update((case.kind, column) for column in ("cases", *ways))
+        total.update((case.kind, column) for column in ("cases", *ways, *["wrong"] * bool(wrong)))
     return total
 
 
@@ -459,5 +416,5 @@ def main(number: int = CASES) -> bool:
         top = Path(name)
         make(top / "made")
         some = cases(top / "made", number)
-        total = sum(in_forks(partial(tried, top, some)), Counter[tuple[str, str]]())
-    return show_totals(f"{number} odd names", HEADER, [*IN_PLACE, *BESIDE], total)
+        total = sum(given.in_forks(partial(tried, top, some)), Total())
+    return given.show_totals(f"{number} odd names", HEADER, [*IN_PLACE, *BESIDE], total)

@@ -55,8 +55,8 @@ def at_once(words: list[str], folder: Path) -> Counter[str]:
             print(f"exit status {process.returncode}: {text[-2000:]}", flush=True)
     fitted = [_FITTED.search(text.rpartition("runs finished")[2]) for text in said]
     counts["cells fitted"] = sum(int(result[1]) for result in fitted if result)
-    left, lacks = kills.left_over(folder), kills.missing(folder)
-    for each in [*left, *lacks]:
-        print(f"left over or missing: {each}", flush=True)
-    counts["left over"], counts["missing"] = len(left), len(lacks)
+    for what, each in (("left over", kills.left_over(folder)), ("missing", kills.missing(folder))):
+        for one in each:
+            counts[what] += 1
+            print(f"{what}: {one}", flush=True)
     return counts

@@ -26,7 +26,7 @@ import traceback
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -52,13 +52,7 @@ from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, da
 from fairbench.results.upkeep import MANIFEST, read_sweeps, unpack
 from fairbench.tracking.importer import NOTE, read_note
 from fairbench_label.session import StateFile
-from fairbench_search.tuning import (
-    Dimension,
-    Family,
-    add_trial,
-    begin_study,
-    stored_trials,
-)
+from fairbench_search import tuning
 from fairbench_watch.alarms import WatchFile
 
 Draw = np.random.Generator
@@ -66,7 +60,8 @@ HEADER = ("record", "number", "refused", "commands", "of them costly", "wrong")
 SECONDS = 60  # that a command may take here, beside whatever else the machine does
 BYTES = 1_300_000_000  # of memory that it may take beside what the process has
 # What the study that is made here searched.
-_SEARCHED = Family({}, {}, (Dimension("learner.C", "interval(1,2)", low=1.0, high=2.0),))
+_ASKED = {"learner.C": "interval(1,2)"}
+_SEARCHED = tuning.Family({}, {}, (tuning.Dimension("learner.C", "interval(1,2)", low=1, high=2),))
 RUNS = (
     ("method=baseline", "learner=logistic_regression"),
     ("method=baseline", "learner=gaussian_nb"),
@@ -81,10 +76,9 @@ _CANARY = "canary_of_a_stranger"  # a file, and a module whose import makes it
 HOSTILE: tuple[str, ...] = (*commands.LISTED["signs"], "x" * 5000)
 TRAPS: tuple[object, ...] = (*commands.LISTED["traps"], "decline race " * 20_000)
 NUMBERS = (
-    0, 1, -1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), -float("inf"), 2**31, 2**63,
-    -(2**63),
-    2**64, 10**30, 10**400, 1e-320,
-)  # fmt: skip
+    *(0, 1, -1, 2, 0.5, -0.0, 1e308, float("nan"), float("inf"), -float("inf"), 2**31, 2**63),
+    *(-(2**63), 2**64, 10**30, 10**400, 1e-320),
+)
 PLAIN: tuple[object, ...] = (
     *(None, True, False, [], {}, [[]], {"": ""}, [None], {"a": {"b": {"c": [1]}}}, [1, "a", None]),
     list(range(20_000)),
@@ -94,18 +88,18 @@ PLAIN: tuple[object, ...] = (
 def odd_value(draw: Draw) -> Any:
     """Return a value that nobody expects."""
     kind = draw.random()
-    if kind < 0.3:
-        return HOSTILE[draw.integers(len(HOSTILE))]
-    if kind < 0.5:
-        return _led_away(deepcopy(TRAPS[draw.integers(len(TRAPS))]))
-    if kind < 0.7:
-        return NUMBERS[draw.integers(len(NUMBERS))]
     if kind < 0.97:
-        return deepcopy(PLAIN[draw.integers(len(PLAIN))])
+        plain = HOSTILE if kind < 0.3 else TRAPS if kind < 0.5 else NUMBERS if kind < 0.7 else PLAIN
+        return _led_away(deepcopy(one_of(plain, draw)))
     deep: Any = []
     for _ in range(int(draw.choice([20, 200, 900]))):
         deep = [deep] if draw.random() < 0.5 else {"a": deep}
     return deep
+
+
+def one_of(values: Sequence[Any], draw: Draw) -> Any:
+    """Return one of some values, all of which are as likely."""
+    return values[draw.integers(len(values))]
 
 
 def _led_away(value: Any) -> Any:
@@ -130,23 +124,17 @@ def _changed(tree: Any, draw: Draw) -> Any:
     if not isinstance(tree, dict | list) or not tree:
         return odd_value(draw)
     pairs = list(tree.items() if isinstance(tree, dict) else enumerate(tree))
-    at, other = draw.integers(len(pairs), size=2)
+    at = draw.integers(len(pairs))
     name, value = pairs[at]
-    hostile = HOSTILE[draw.integers(len(HOSTILE))]
-    ways: tuple[list[tuple[Any, Any]], ...] = (
-        [],
-        [(hostile, value)],
-        [(name, pairs[other][1])],
-        [(name, value), (hostile, odd_value(draw))],
-    )
-    kind = draw.integers(len(ways) + 3)
+    hostile = one_of(HOSTILE, draw)
     if draw.random() < 0.8:
         pairs[at] = name, _changed(value, draw)
-    elif kind < len(ways):
-        pairs[at : at + 1] = ways[kind]
+    elif draw.random() < 3 / 7:
+        return one_of((odd_value(draw), [tree], [one_of(pair, draw) for pair in pairs]), draw)
     else:
-        whole = odd_value(draw), [tree], [pair[draw.integers(2)] for pair in pairs]
-        return whole[kind - len(ways)]
+        other, more = one_of(pairs, draw)[1], (hostile, odd_value(draw))
+        ways = ([], [(hostile, value)], [(name, other)], [(name, value), more])
+        pairs[at : at + 1] = one_of(ways, draw)
     return dict(pairs) if isinstance(tree, dict) else [value for _, value in pairs]
 
 
@@ -181,40 +169,36 @@ def _other_table(table: pa.Table, draw: Draw) -> pa.Table:
         lambda: pa.array([None, *values[1:]], column.type),
         lambda: pa.array(_some_changed(values, draw)),
     )
-    return table.set_column(at, name, ways[draw.integers(len(ways))]())
+    return table.set_column(at, name, one_of(ways, draw)())
 
 
 def _some_changed(values: list[Any], draw: Draw) -> list[Any]:
     """Return values of which a few are odd ones of their own type."""
-    text = any(isinstance(value, str) for value in values)
-    odd = HOSTILE if text else NUMBERS[:12]
+    odd = HOSTILE if any(isinstance(value, str) for value in values) else NUMBERS[:12]
     for _ in range(min(len(values), 3)):
-        values[draw.integers(len(values))] = odd[draw.integers(len(odd))]
+        values[draw.integers(len(values))] = one_of(odd, draw)
     return values
 
 
 def _of_type(column: pa.ChunkedArray, draw: Draw) -> Any:
     kinds = (pa.string(), pa.float64(), pa.int8(), pa.int64(), pa.bool_(), pa.binary(),
              pa.timestamp("ns"), pa.decimal128(38, 9), pa.large_string())  # fmt: skip
-    kind = kinds[draw.integers(len(kinds))]
     if draw.random() < 0.2:
         plain = column.combine_chunks()
         return plain if pa.types.is_dictionary(plain.type) else plain.dictionary_encode()
     if draw.random() < 0.3:
         return pa.array([[value] for value in column.to_pylist()])
-    return column.cast(kind)
+    return column.cast(one_of(kinds, draw))
 
 
 def _other_notes(table: pa.Table, notes: dict[bytes, bytes], draw: Draw) -> pa.Table:
     """Return a table whose notes, which are JSON, are of another shape."""
-    name = list(notes)[draw.integers(len(notes))]
-    if draw.random() < 0.2:
-        del notes[name]
-        return table.replace_schema_metadata(notes)
-    try:
-        notes[name] = json.dumps(odd_json(json.loads(notes[name]), draw)).encode()
-    except ValueError:
-        notes[name] = b"\xff"
+    note = notes.pop(name := one_of(list(notes), draw))
+    if draw.random() >= 0.2:
+        try:
+            notes[name] = json.dumps(odd_json(json.loads(note), draw)).encode()
+        except ValueError:
+            notes[name] = b"\xff"
     return table.replace_schema_metadata(notes)
 
 
@@ -222,17 +206,11 @@ def odd_text(content: bytes, draw: Draw) -> bytes:
     """Return the content of a text file with odd lines, fields and bytes."""
     lines = content.split(b"\n")
     at = int(draw.integers(len(lines)))
-    odd = str(HOSTILE[draw.integers(len(HOSTILE))]).encode(errors="surrogatepass")
+    odd = str(one_of(HOSTILE, draw)).encode(errors="surrogatepass")
     line, fields = lines[at], lines[at].split(b",")
     fields[draw.integers(len(fields))] = odd
-    ways: tuple[list[bytes], ...] = (
-        [],
-        [odd],
-        [odd, line],
-        [line + b"\xff\xfe\x80"],
-        [b",".join(fields)],
-    )
-    lines[at : at + 1] = ways[draw.integers(len(ways))]
+    ways = ([], [odd], [odd, line], [line + b"\xff\xfe\x80"], [b",".join(fields)])
+    lines[at : at + 1] = one_of(ways, draw)
     return odd if draw.random() < 1 / 6 else b"\n".join(lines)
 
 
@@ -329,36 +307,32 @@ class Place(commands.Place):
         )
         frame.to_csv(self.root / "rows.csv", index=False)
         frame.drop(columns="y").to_csv(self.root / "unlabelled.csv", index=False)
-        asked = ("target=y", "score=s", "group=sex")
         study = self.results / "tuning" / "0123456789ab"
-        begin_study(study, {"learner.C": "interval(1,2)"}, again=True)
+        tuning.begin_study(study, _ASKED, again=True)
         trial = {"values": {"learner.C": 1.5}, "objectives": [0.1], "folds": 2}
+        trial |= {"stopped": False, "seconds": 0.1, "error": ""}
         for _ in range(3):
-            add_trial(study, sealed_json({**trial, "stopped": False, "seconds": 0.1, "error": ""}))
-        sweep = self.results / "sweeps" / "2026-01-01"
-        sweep.mkdir(parents=True)
-        outcomes = [
-            {"job": "method=baseline", "status": "finished", "run": run, "message": ""}
-            for run in self.runs
-        ]
-        (sweep / "outcomes.json").write_text(json.dumps(outcomes))
-        (sweep / "sweep.json").write_text(json.dumps({"name": "method=baseline"}))
-        note = {
-            "place": {"a": "b"},
-            "stamp": [1],
-            "runs": {self.runs[0]: ["a", "b", "c"]},
-        }
-        (self.results / NOTE).write_text(sealed_json(note))
-        figures = self.results / "runs" / self.runs[0] / "figures"
-        figures.mkdir(exist_ok=True)
-        (figures / DRAWN).write_text(sealed_json({"files": {"a.png": "0" * 64}}))
+            tuning.add_trial(study, sealed_json(trial))
+        outcome = {"job": "method=baseline", "status": "finished", "message": ""}
+        note = {"place": {"a": "b"}, "stamp": [1], "runs": {self.runs[0]: ["a", "b", "c"]}}
+        for name, text in {
+            "sweeps/2026-01-01/outcomes.json": json.dumps(
+                [outcome | {"run": r} for r in self.runs]
+            ),
+            "sweeps/2026-01-01/sweep.json": json.dumps({"name": "method=baseline"}),
+            NOTE: sealed_json(note),
+            f"runs/{self.runs[0]}/figures/{DRAWN}": sealed_json({"files": {"a.png": "0" * 64}}),
+        }.items():
+            path = self.results / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         for command in (
-            ["store", "pack", "out=pack.zip", "people=true"],
-            ["label", "next", "unlabelled.csv", "state=label.json", "score=s", "group=sex"],
-            ["label", "ask", "state=label.json", "1=1", "2=0"],
-            ["watch", "rows.csv", *asked, "state=watch.json"],
+            "store pack out=pack.zip people=true",
+            "label next unlabelled.csv state=label.json score=s group=sex",
+            "label ask state=label.json 1=1 2=0",
+            "watch rows.csv target=y score=s group=sex state=watch.json",
         ):
-            status, said = commands.carried_out(command, self.root)
+            status, said = commands.carried_out(command.split(), self.root)
             if status not in (0, 1):
                 raise RuntimeError(f"{command}: {said}")
         shutil.rmtree(self.results / "report", ignore_errors=True)
@@ -426,7 +400,7 @@ _LABELS = ("label report state=label.json", "label ask state=label.json 3=1")
 # How the library reads a kind of record, besides what commands do.
 READ: Mapping[str, tuple[Read, ...]] = {
     LAST: (
-        lambda at, run: [each.label() for each in (Catalogue(at.results),)],
+        lambda at, run: Catalogue(at.results).label(),
         lambda at, run: Catalogue(at.results).to_dataframe(),
     ),
     "cells.txt": (lambda at, run: _run(at, run).cells(),),
@@ -442,48 +416,33 @@ READ: Mapping[str, tuple[Read, ...]] = {
     "list of figures": (lambda at, run: damaged_figures(_run(at, run)),),
     "outcomes of a sweep": (lambda at, run: read_sweeps(at.results),),
     "note of MLflow": (lambda at, run: read_note(at.results, {"a": "b"}, (1,)),),
-    "study": (
-        lambda at, run: begin_study(_study(at), {"learner.C": "interval(1,2)"}, again=False),
-    ),
-    "trials": (lambda at, run: stored_trials(_study(at), [_SEARCHED]),),
+    "study": (lambda at, run: tuning.begin_study(_study(at), _ASKED, again=False),),
+    "trials": (lambda at, run: tuning.stored_trials(_study(at), [_SEARCHED]),),
     "pack": (lambda at, run: unpack(at.root / "pack.zip", at.root / "made"),),
     "labelling state": (lambda at, run: StateFile(at.root / "label.json").read(),),
     "watch state": (lambda at, run: WatchFile(at.root / "watch.json").read(),),
 }
 RUN_FILE, SPLITS, CELLS = "results/runs/*/", "results/splits/*.parquet", "results/cells/*/*.parquet"
+PREDICTIONS, ALL = f"{RUN_FILE}predictions.parquet", "table all"
+_MORE_ROWS = (*_USED, "store pack out=made")
+_UNPACK, _LS_PACK = ("store unpack pack.zip out=made",), ("store ls results=pack.zip",)
 KINDS = (
-    Kind(LAST, RUN_FILE + LAST, 30, _record_file, (LS, LS, SHOW, TABLE, "table all"), _SYNCED),
+    Kind(LAST, RUN_FILE + LAST, 30, _record_file, (LS, LS, SHOW, TABLE, ALL), _SYNCED),
     Kind("config.yaml", RUN_FILE + "config.yaml", 4, _text_file, (SHOW,), OF_RUNS[:1]),
     Kind("cells.txt", RUN_FILE + "cells.txt", 4, _text_file, (SHOW,), OF_RUNS[7:]),
-    Kind(
-        "summary.csv", RUN_FILE + "summary.csv", 8, _text_file, (SHOW, TABLE, "table all"), OF_RUNS
-    ),
+    Kind("summary.csv", RUN_FILE + "summary.csv", 8, _text_file, (SHOW, TABLE, ALL), OF_RUNS),
     Kind("metrics.parquet", RUN_FILE + "metrics.parquet", 10, _table_file, (SHOW, TABLE), _SYNCED),
-    Kind(
-        "predictions.parquet",
-        RUN_FILE + "predictions.parquet",
-        6,
-        _table_file,
-        _EXPORT,
-        (*_USED, "store pack out=made"),
-    ),
+    Kind("predictions.parquet", PREDICTIONS, 6, _table_file, _EXPORT, _MORE_ROWS),
     Kind("rows of a split", SPLITS, 5, _table_file, _EXPORT, _ROWS),
     Kind("people", "results/data/*.parquet", 5, _table_file, _EXPORT, (*_USED, _OF_PEOPLE)),
     Kind("cell", CELLS, 4, _table_file, (), ("store verify RUN", _OF_PEOPLE)),
-    Kind("index.json", "results/index.json", 5, _json_file, (LS,), ("report", "table all")),
+    Kind("index.json", "results/index.json", 5, _json_file, (LS,), ("report", ALL)),
     Kind("list of figures", f"{RUN_FILE}figures/{DRAWN}", 2, _json_file, (), ("report",)),
     Kind("outcomes of a sweep", "results/sweeps/*/*.json", 4, _open_json, (), ("report",)),
     Kind("note of MLflow", f"results/{NOTE}", 2, _json_file),
     Kind("study", "results/tuning/*/study.json", 2, _json_file),
     Kind("trials", "results/tuning/*/trials.jsonl", 4, _lines_file),
-    Kind(
-        "pack",
-        "pack.zip",
-        6,
-        _pack_file,
-        ("store unpack pack.zip out=made",),
-        ("store ls results=pack.zip",),
-    ),
+    Kind("pack", "pack.zip", 6, _pack_file, _UNPACK, _LS_PACK),
     Kind("labelling state", "label.json", 5, _json_file, ("label next state=label.json",), _LABELS),
     Kind("watch state", "watch.json", 5, _json_file, (), ("watch state=watch.json",)),
 )
@@ -545,12 +504,11 @@ class Round:
 
     def carry_out(self) -> None:
         """Put the record in its place, and read it."""
-        kind, place = self.kind, self.place
-        if kind.name == "index.json":
+        place = self.place
+        if self.kind.name == "index.json":
             path, content = place.results / catalogue.INDEX, _write_index(place, self.draw)
         else:
-            paths = sorted(place.root.glob(kind.pattern))
-            path = paths[self.draw.integers(len(paths))]
+            path = one_of(sorted(place.root.glob(self.kind.pattern)), self.draw)
             content = self._made(path)
         path.write_bytes(content)
         listing = path.with_name(LAST)
@@ -562,8 +520,8 @@ class Round:
         if path == listing and self.draw.random() < 0.5:
             run, was = under_its_id(path), path.parent.name
         self._read(run, was)
-        if (Path(self.watch.away) / "touched").exists():
-            (Path(self.watch.away) / "touched").unlink()
+        if (touched := Path(self.watch.away) / "touched").exists():
+            touched.unlink()
             self._wrong("all", "the stranger's code ran")
 
     def _made(self, path: Path) -> bytes:
@@ -575,39 +533,36 @@ class Round:
     def _read(self, run: str, was: str) -> None:
         """Have a run's record read, which may lie under another id than it was written with."""
         for read in READ.get(self.kind.name, ()):
-            self._tried(f"{self.kind.name}", partial(read, self.place, run))
-        words: list[str] = []
+            self._tried(self.kind.name, partial(read, self.place, run))
+        lines: list[str] = []
         if self.kind.cheap and self.draw.random() < CHEAP:
-            words = [self.kind.cheap[self.draw.integers(len(self.kind.cheap))]]
+            lines.append(one_of(self.kind.cheap, self.draw))
         if self.kind.costly and self.draw.random() < self.costly:
-            words.append(self.kind.costly[self.draw.integers(len(self.kind.costly))])
+            lines.append(one_of(self.kind.costly, self.draw))
             self.counts["of them costly"] += 1
-        for line in words:
+        first, second = (run if name == was else name for name in self.runs[:2])
+        for line in lines:
             self.counts["commands"] += 1
-            first, second = (run if name == was else name for name in self.runs[:2])
-            named = {"RUN": run, "A": first, "B": second, "in_use=RUN": f"in_use={run}"}
-            command = [named.get(word, word) for word in line.split()]
-            self._tried(line, partial(self._given, command))
+            self._tried(line, partial(self._given, command_of(line, run, first, second)))
 
     def _given(self, words: list[str]) -> None:
         """Give a command, and look at what it printed and where it wrote."""
         status, said = commands.carried_out(words, self.place.root)
+        wrong = partial(self._wrong, " ".join(words))
         if status not in (0, 1, 2):
-            self._wrong(" ".join(words), f"status {status}")
+            wrong(f"status {status}")
         if signs := sorted(commands.obeyed(said)):
-            self._wrong(" ".join(words), f"prints {signs!r}")
+            wrong(f"prints {signs!r}")
         if status == 2:
             self.counts["refused"] = 1
             errors = [line for line in said.splitlines() if line.startswith("error: ")]
             if len(errors) != 1 or len(errors[0]) > LONGEST:
-                self._wrong(" ".join(words), f"refuses by {said[-300:]!r}")
+                wrong(f"refuses by {said[-300:]!r}")
         if {path.name for path in self.place.root.parent.iterdir()} != BESIDE:
-            self._wrong(" ".join(words), "wrote outside")
-        secret = _SECRET.encode()
-        if secret in said.encode(errors="replace") or any(
-            secret in path.read_bytes() for path in self.place.root.rglob("*") if path.is_file()
-        ):
-            self._wrong(" ".join(words), "the secret is printed or written")
+            wrong("wrote outside")
+        written = (path.read_bytes() for path in self.place.root.rglob("*") if path.is_file())
+        if any(_SECRET.encode() in each for each in (said.encode(errors="replace"), *written)):
+            wrong("the secret is printed or written")
 
     def _tried(self, name: str, call: Callable[[], object]) -> None:
         """Call what must answer or refuse, in time and memory, of its own files."""
@@ -653,14 +608,18 @@ BESIDE = {"place", "away"}  # who follows ``../`` writes there
 REMEMBERED: tuple[Any, ...] = (tables.read_people, tables._rows)
 
 
-def tried(
-    whole: Path, number: int, costly: float, worker: int, workers: int
-) -> Counter[tuple[str, str]]:
+def command_of(line: str, run: str, first: str, second: str) -> list[str]:
+    """Return the words of a command on a run, or on two."""
+    named = {"RUN": run, "A": first, "B": second, "in_use=RUN": f"in_use={run}"}
+    return [named.get(word, word) for word in line.split()]
+
+
+def tried(whole: Path, number: int, costly: float, worker: int, workers: int) -> commands.Total:
     """Try every so many-th record in a copy of the folder; count what came of each kind."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, commands.too_long)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    total = Counter[tuple[str, str]]()
+    total = commands.Total()
     with tempfile.TemporaryDirectory() as name:
         away, own = Path(name) / "away", Path(name) / "place"
         fill(away)
@@ -669,10 +628,9 @@ def tried(
         os.environ |= told
         shutil.copytree(whole, own)
         watch = Watch(own, away)
+        first, second = Place(own).runs[:2]
         for line in _SYNCED:  # so that what is imported by then counts for none
-            first, second = Place(own).runs[:2]
-            named = {"RUN": first, "A": first, "B": second, "in_use=RUN": f"in_use={first}"}
-            commands.carried_out([named.get(word, word) for word in line.split()], own)
+            commands.carried_out(command_of(line, first, first, second), own)
         for seed in range(worker, number, workers):
             shutil.rmtree(own)
             shutil.copytree(whole, own)
@@ -693,9 +651,7 @@ def main(number: int = 100_000, costly: int = 100) -> bool:
         whole = Place(Path(name) / "place")
         with contextlib.redirect_stderr(io.StringIO()):
             whole.make()
-        total = sum(
-            commands.in_forks(partial(tried, whole.root, number, 1 / costly)),
-            Counter[tuple[str, str]](),
-        )
+        call = partial(tried, whole.root, number, 1 / costly)
+        total = sum(commands.in_forks(call), commands.Total())
     title = f"{number} records of odd shape, {time.monotonic() - started:.0f} s"
     return commands.show_totals(title, HEADER, [kind.name for kind in KINDS], total)

@@ -11,27 +11,26 @@ says how many were stored, a look by its line.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import signal
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.faults.commands import carried_out
+from benchmarks.faults.commands import carried_out, in_fork
 from benchmarks.faults.kills import bad
 from fairbench.cli.main import main as fairbench
 from fairbench.core.errors import UserError
@@ -116,9 +115,7 @@ class Trial(ABC):
                     del running[person]
                 elif kills[person] and self._said(person) >= moments[person]:
                     time.sleep(0.03 * self.draw.random() ** 2)
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
+                    _end(pid)
                     with self.logs[person].open("a") as file:
                         file.write("\nis killed\n")
                     kills[person] -= 1
@@ -126,10 +123,9 @@ class Trial(ABC):
                     running[person], moments[person] = self._start(person), self._moment(person)
                     deadline = time.monotonic() + LONGEST
             time.sleep(0.002)
+        self.counts["waited for ever"] += len(running)
         for pid in running.values():
-            self.counts["waited for ever"] += 1
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            _end(pid)
         said = "".join(log.read_text() for log in self.logs)
         self.counts["tracebacks"] += said.count("Traceback")
         for line in said.splitlines():
@@ -151,24 +147,18 @@ class Trial(ABC):
 
     def _start(self, person: int) -> int:
         seed = int(self.draw.integers(1 << 31))
-        if pid := os.fork():
-            return pid
-        handle = os.open(self.logs[person], os.O_WRONLY | os.O_APPEND)
-        os.dup2(handle, 1)
-        os.dup2(handle, 2)
-        sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
-        status = 1
-        try:
-            if person:
-                answering.datetime = look_module.datetime = Ahead  # type: ignore[attr-defined]
-            self.work(person, seed)
-            status = 0
-        except BaseException:
-            import traceback
+        return in_fork(partial(self._be, person, seed), self.logs[person])
 
-            traceback.print_exc()
-        finally:
-            os._exit(status)
+    def _be(self, person: int, seed: int) -> None:
+        if person:
+            answering.datetime = look_module.datetime = Ahead  # type: ignore[attr-defined]
+        self.work(person, seed)
+
+
+def _end(process: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
 
 
 class Ahead(datetime):
@@ -206,8 +196,12 @@ class Labelling(Trial):
         sex = self.draw.choice(["Male", "Female"], ROWS)
         path = self.state.parent / "p.csv"
         pd.DataFrame({"sex": sex, "score": score}).to_csv(path, index=False)
-        words = [str(path), f"state={self.state}", "score=score", "group=sex"]
-        self.counts["not begun"] += carried_out(["label", "next", *words])[0] != 0
+        self._begin(self.state)
+
+    def _begin(self, state: Path) -> None:
+        path = self.state.parent / "p.csv"
+        words = ["label", "next", str(path), f"state={state}", "score=score", "group=sex"]
+        self.counts["not begun"] += carried_out(words)[0] != 0
 
     def work(self, person: int, seed: int) -> None:
         """Be asked for some rows, or give labels by row, and replace some of them."""
@@ -271,22 +265,20 @@ class Labelling(Trial):
         self.counts["answers"] += sum(len(one.labels) for one in given if one.acknowledged)
         offered = {pair for one in given for pair in one.labels.items()}
         replaced = {row for one in given if one.overwrite for row in one.labels}
-        stored = [(answer.row, answer.label) for answer in state.answers]
+        answers = [(answer.row, answer.label) for answer in state.answers]
+        stored = {*answers}
         for one in given:
+            labels = one.labels.items()
             if one.acknowledged:
-                self.counts["acknowledged and lost"] += len(one.labels.items() - {*stored})
-                fixed = {row: label for row, label in one.labels.items() if row not in replaced}
-                self.counts["acknowledged and changed"] += len(fixed.items() - state.labels.items())
-            elif not any(
-                other.labels.items() & one.labels.items() for other in given if other != one
-            ):
-                there = len(one.labels.items() & {*stored})
-                self.counts["half of what was given"] += there not in (0, len(one.labels))
-        self.counts["stored and never given"] += len({*stored} - offered)
-        times = Counter(row for row, _ in stored)
-        self.counts["counted twice"] += sum(
-            n > 1 for row, n in times.items() if row not in replaced
-        )
+                self.counts["acknowledged and lost"] += len(labels - stored)
+                fixed = {pair for pair in labels if pair[0] not in replaced}
+                self.counts["acknowledged and changed"] += len(fixed - state.labels.items())
+            elif not any(other.labels.items() & labels for other in given if other != one):
+                half = len(labels & stored) not in (0, len(labels))
+                self.counts["half of what was given"] += half
+        self.counts["stored and never given"] += len(stored - offered)
+        times = Counter(row for row, _ in answers if row not in replaced)
+        self.counts["counted twice"] += sum(n > 1 for n in times.values())
         self._replay(state.answers)
 
     def _replay(self, answers: Sequence[Answer]) -> None:
@@ -294,27 +286,19 @@ class Labelling(Trial):
         again = StateFile(self.state.parent / "again.json")
         values = json.loads(self.state.read_text())
         begun = resume(StateFile(self.state), Path())
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            fairbench([
-                "label", "next", str(self.state.parent / "p.csv"), f"state={again.path}",
-                "score=score", "group=sex",
-            ])  # fmt: skip
-            for answer in answers:
-                session = resume(again, Path())
-                store(
-                    again,
-                    session,
-                    check_labels(session, {answer.row: answer.label}),
-                    overwrite=True,
-                )
+        self._begin(again.path)
+        for answer in answers:
+            session = resume(again, Path())
+            labels = check_labels(session, {answer.row: answer.label})
+            store(again, session, labels, overwrite=True)
         session = resume(again, Path())
         same = session.state.labels == begun.state.labels
         same &= np.array_equal(session.table.label, begun.table.label, equal_nan=True)
         same &= np.array_equal(next_rows(session, 3), next_rows(begun, 3))
         self.counts["other counts than one after the other"] += not same
-        self.counts["answers out of order"] += [
-            (label["row"], label["label"]) for label in values["labels"]
-        ] != [(answer.row, answer.label) for answer in again.read().answers]
+        in_order = [(label["row"], label["label"]) for label in values["labels"]]
+        given = [(answer.row, answer.label) for answer in again.read().answers]
+        self.counts["answers out of order"] += in_order != given
 
 
 class Watching(Trial):
@@ -322,25 +306,21 @@ class Watching(Trial):
 
     def begin(self) -> None:
         """Write the weeks, each without some of its labels and with all of them."""
-        people = [f"p{number}" for number in range(WEEKS * OF_WEEK)]
-        score = self.draw.beta(1, 1.5, len(people)).round(int(self.draw.integers(1, 4)))
-        frame = pd.DataFrame(
-            {
-                "person": people,
-                "sex": self.draw.choice(["Male", "Female"], len(people)),
-                "score": score,
-                "label": (self.draw.random(len(people)) < score).astype(int).astype(str),
-                "week": [f"week {1 + number // OF_WEEK}" for number in range(len(people))],
-            }
+        number = np.arange(WEEKS * OF_WEEK)
+        score = self.draw.beta(1, 1.5, len(number)).round(int(self.draw.integers(1, 4)))
+        frame = pd.DataFrame({"person": [f"p{each}" for each in number]}).assign(
+            sex=self.draw.choice(["Male", "Female"], len(number)),
+            score=score,
+            label=(self.draw.random(len(number)) < score).astype(int).astype(str),
         )
-        for number in range(WEEKS):
-            week = frame[frame["week"] == f"week {number + 1}"]
+        for place in range(WEEKS):
             # People of this week or before come again.
-            again = frame[: OF_WEEK * (number + 1)].sample(6, random_state=number)
-            week = pd.concat([week, again.assign(week=f"week {number + 1}")])
+            again = frame[: OF_WEEK * (place + 1)].sample(6, random_state=place)
+            week = pd.concat([frame[number // OF_WEEK == place], again])
+            week = week.assign(week=f"week {place + 1}")
             early = week["label"].where(self.draw.random(len(week)) < 0.6, "")
-            week.assign(label=early).to_csv(self.path(number, early=True), index=False)
-            week.to_csv(self.path(number), index=False)
+            week.assign(label=early).to_csv(self.path(place, early=True), index=False)
+            week.to_csv(self.path(place), index=False)
 
     def path(self, week: int, *, early: bool = False) -> Path:
         """Return the file of a week, in its first form or with all labels."""
@@ -375,41 +355,34 @@ class Watching(Trial):
     def compare(self) -> None:
         """Give all weeks once more in peace, and compare with a state that saw nothing else."""
         state = WatchFile(self.state).read()
-        weeks = {period.name: len(period.labels) for period in state.periods}
-        for log in self.logs:
-            for line in log.read_text().splitlines():
-                if not line.startswith("looked "):
-                    continue
-                self.counts["looks"] += 1
+        weeks = {period.name for period in state.periods}
+        reached = (state.rows, state.labels, state.repeats, len(state.alarms))
+        for line in "\n".join(log.read_text() for log in self.logs).splitlines():
+            if line.startswith("looked "):
                 week, _, *said = line.split()[1:]
-                rows, labels, repeats, alarms = map(int, said)
+                fewer = any(now < int(was) for now, was in zip(reached, said, strict=True))
+                self.counts["looks"] += 1
                 self.counts["acknowledged and lost"] += (
-                    f"week {int(week) + 1}" not in weeks
-                    or state.rows < rows
-                    or state.labels < labels
-                    or state.repeats < repeats
-                    or len(state.alarms) < alarms
+                    fewer or f"week {int(week) + 1}" not in weeks
                 )
         again = self.state.parent / "again.json"
         for number in range(WEEKS):
             result = self.look(self.state, self.path(number))
             expected = self.look(again, self.path(number))
-        self.counts["other counts than one after the other"] += self._counted(
-            result
-        ) != self._counted(expected)
+        same = self._counted(result) == self._counted(expected)
+        self.counts["other counts than one after the other"] += not same
         self.counts["people counted twice"] += result.rows - result.repeats != WEEKS * OF_WEEK
         marks = [mark.row for mark in result.marks]
         self.counts["marks out of order"] += marks != sorted(marks)
 
     def _counted(self, state: WatchState) -> Mapping[str, object]:
         """Return all that a state counts, however it was looked at."""
-        tallies = read_tallies(state.seen)
-        sums = {name: np.round(sums, 9).tolist() for name, sums in state.marks[-1].counts.items()}
+        tallies, counts = read_tallies(state.seen), state.marks[-1].counts
         return {
             "periods": [(period.name, period.labels) for period in state.periods],
             "sums": {
-                name: dict(zip(state.groups[name], of_groups, strict=True))
-                for name, of_groups in sums.items()
+                name: dict(zip(state.groups[name], np.round(sums, 9).tolist(), strict=True))
+                for name, sums in counts.items()
             },
             "rows": (state.rows, state.labels, state.repeats),
             "seen": dict(zip(tallies.index, tallies["times"], strict=True)),

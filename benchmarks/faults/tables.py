@@ -23,7 +23,6 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.faults.browser import Seen, browser, browser_path
-from benchmarks.faults.commands import LISTED, obeyed, show_totals, warm
+from benchmarks.faults.commands import LISTED, Total, obeyed, show_totals, warm
 from benchmarks.measure import ROOT
 from fairbench.core.text import csv_text, read_csv, visible
 from fairbench.data.groups import MOST_GROUPS
@@ -56,7 +55,6 @@ class Case:
         every verb refuses the file.
     refused : verb (``run``, ``audit``) -> a part of the sentence; ``""`` for both.
     group : the column of groups.
-    words : what else ``run`` is told.
     environment : variables for both.
     score : of every row, where it is not that of :func:`rows_of`.
     """
@@ -66,7 +64,6 @@ class Case:
     labels: Sequence[str] | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
     group: str = "group"
-    words: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     score: float | None = None
 
@@ -148,11 +145,7 @@ def headed(name: str, *added: str, refused: Refused = "", **more: Any) -> Case:
 
 
 def columns(
-    name: str,
-    group: Any,
-    refused: Refused = "",
-    labels: Sequence[str] | None = None,
-    added: Mapping[str, Any] = MappingProxyType({}),
+    name: str, group: Any, refused: Refused = "", labels: Sequence[str] | None = None, **added: Any
 ) -> Case:
     """Return a case of a Parquet file with these groups."""
 
@@ -207,10 +200,6 @@ def _duplicates(folder: Path) -> Path:
     path = folder / "table.parquet"
     pq.write_table(pa.Table.from_arrays(arrays, ["group", "group", *_COLUMNS]), path)
     return path
-
-
-def _dictionary() -> Any:
-    return pa.array(_AB).dictionary_encode()
 
 
 LABELS = (
@@ -292,16 +281,16 @@ ENCODINGS = (
     columns("groups that are lists", [[each] for each in _AB], "is of type list"),
     columns("groups that are records", [{"a": {"b": [each]}} for each in _AB], "is of type struct"),
     columns("groups that are bytes", [b"\xff"] * ROWS, "has no text in each row"),
-    columns("a dictionary", _dictionary),
+    columns("a dictionary", lambda: pa.array(_AB).dictionary_encode()),
     columns("decimals", [Decimal(each) for each in ["1.0", "2.50"] * 30],
             labels=["1.00", "2.50"] * 30),
     columns("dates", [date(2020, 1, 1 + i % 2) for i in range(ROWS)],
             labels=["2020-01-01", "2020-01-02"] * 30),
     columns("dates among features", list(_AB),
-            added={"when": [date(2020, 1, 1 + i % 28) for i in range(ROWS)]},
+            when=[date(2020, 1, 1 + i % 28) for i in range(ROWS)],
             refused={"run": "dates, names and free texts are no categories"}),
     columns("times among features", list(_AB),
-            added={"when": [datetime(2020, 1, 1 + i % 28) for i in range(ROWS)]},
+            when=[datetime(2020, 1, 1 + i % 28) for i in range(ROWS)],
             refused={"run": "dates, names and free texts are no categories"}),
     columns("whole numbers, some missing", [1, 2, None] * 20, labels=["1", "2", ""] * 20),
     columns("numbers, some missing", [1.0, 2.5, None] * 20, labels=["1", "2.5", ""] * 20),
@@ -346,36 +335,32 @@ RUN = ("learner=logistic_regression", "method=baseline", "split=kfold", "split.n
        "tracking=none", "figures=false", "results=../results")  # fmt: skip
 LONGEST = 3000  # signs of a sentence that refuses
 TITLE = "All finished runs"
-Start = Callable[[list[str], Path, Mapping[str, str]], "CompletedProcess[str]"]
+Done = CompletedProcess[str]
+Start = Callable[[list[str], Path, Mapping[str, str]], Done]
 
 
 def main(number: int = 0) -> bool:
     """Try the first so many tables, all by default; print what came of them."""
+    total, results = Total(), []
     with tempfile.TemporaryDirectory() as name:
-        results = []
-        for each in tried(CASES[: number or None], Path(name), start):
-            results.append(each)
-            for sentence in each.wrong:
-                print(f"{each.case.name}: {visible(sentence)}", flush=True)
+        for result in tried(CASES[: number or None], Path(name), start):
+            results.append(result)
+            kind = next(kind for kind, cases in KINDS.items() if result.case in cases)
+            total[kind, "number"] += 1
+            for verb in ("run", "audit"):
+                total[kind, f"{'taken' if result.taken.get(verb) else 'refused'} by {verb}"] += 1
+            total[kind, "wrong"] += bool(result.wrong)
+            for sentence in result.wrong:
+                print(f"{result.case.name}: {visible(sentence)}", flush=True)
         pages = [*look(results, reported(Path(name)))]
-    total = Counter[tuple[str, str]]()
-    for result in results:
-        kind = next(kind for kind, cases in KINDS.items() if result.case in cases)
-        total[kind, "number"] += 1
-        for verb in ("run", "audit"):
-            total[kind, f"{'taken' if result.taken.get(verb) else 'refused'} by {verb}"] += 1
-        total[kind, "wrong"] += bool(result.wrong)
     held = show_totals(f"{len(results)} hostile tables", HEADER_SHOWN, list(KINDS), total)
-    for sentence in pages:
-        print(sentence)
+    print(*pages, sep="\n")
     return held and not any("wrong" in page for page in pages)
 
 
-def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> CompletedProcess[str]:
+def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> Done:
     """Run a command in a fork of a process that has imported what most commands need."""
-    done: CompletedProcess[str] = warm().run(
-        words, cwd=cwd, timeout=300, environment=dict(environment)
-    )
+    done: Done = warm().run(words, cwd=cwd, timeout=300, environment=dict(environment))
     return done
 
 
@@ -403,50 +388,39 @@ class Trial:
 
     def carry_out(self) -> None:
         """Give it to every verb, and note what came of it."""
-        if done := self._verb("run", self._run_words()):
+        words = [f"dataset.path={_quoted(self.file)}", "dataset.target=label", *RUN]
+        words.append(f"dataset.sensitive={json.dumps([self.case.group])}")
+        if done := self._verb("run", [str(ROOT / "run.py"), "dataset=table", *words]):
             outcome = re.search(r"results/runs/([0-9a-f]+)", " ".join(done.stdout.split()))
             if outcome:
                 self._exported(outcome[1])
             else:
                 self.wrong.append("run: no run is named")
-        if self._verb("audit", self._audit_words()):
+        group = '"{}"'.format(self.case.group.replace('"', '""'))
+        words = [f"path={self.file}", "target=label", "score=score", f"group=[{group}]", "out=out"]
+        if self._verb("audit", ["-m", "fairbench", "audit", *words]):
             self._audited()
         if self.case.labels and any(self.taken.values()):
             self._evaluated()
 
-    def _run_words(self) -> list[str]:
-        group = json.dumps([self.case.group])
-        words = [f"dataset.path={_quoted(self.file)}", "dataset.target=label"]
-        words += [f"dataset.sensitive={group}", *RUN, *self.case.words]
-        return [str(ROOT / "run.py"), "dataset=table", *words]
-
-    def _audit_words(self) -> list[str]:
-        group = '"{}"'.format(self.case.group.replace('"', '""'))
-        words = [f"path={self.file}", "target=label", "score=score", f"group=[{group}]", "out=out"]
-        return ["-m", "fairbench", "audit", *words]
-
-    def _verb(self, verb: str, words: list[str]) -> CompletedProcess[str] | None:
+    def _verb(self, verb: str, words: list[str]) -> Done | None:
         """Give a command; return what it printed if it took the table."""
         done = self.start(words, self.folder, self.case.environment)
-        said = done.stdout + done.stderr
+        said, refusal = done.stdout + done.stderr, self.case.refusal(verb)
         if "Traceback" in said:
             self.wrong.append(f"{verb}: {said[said.index('Traceback') :].strip().splitlines()[-1]}")
         if signs := obeyed(said):
             self.wrong.append(f"{verb}: prints {sorted(signs)!r}")
-        refusal = self.case.refusal(verb)
         self.taken[verb] = done.returncode == 0
-        if refusal is None and done.returncode:
-            self.wrong.append(f"{verb}: refuses: {done.stderr[-300:]}")
-        elif refusal is not None:
-            self._refused(verb, done, refusal)
-        return None if done.returncode else done
-
-    def _refused(self, verb: str, done: CompletedProcess[str], refusal: str) -> None:
         lines = done.stderr.splitlines()
-        if done.returncode != 2 or len(lines) != 1 or not lines[0].startswith("error: "):
+        if refusal is None:
+            if done.returncode:
+                self.wrong.append(f"{verb}: refuses: {done.stderr[-300:]}")
+        elif done.returncode != 2 or len(lines) != 1 or not lines[0].startswith("error: "):
             self.wrong.append(f"{verb}: status {done.returncode}, {done.stderr[-300:]!r}")
         elif refusal not in lines[0] or len(lines[0]) > LONGEST:
             self.wrong.append(f"{verb}: says {lines[0][:300]!r}, not {refusal!r}")
+        return None if done.returncode else done
 
     def _exported(self, run: str) -> None:
         """Compare a run's predictions and metrics with the rows that were written."""
@@ -465,42 +439,37 @@ class Trial:
                 if row[column] != shown[labels[int(row["row"])]]:
                     self.wrong.append(f"export to {suffix}: row {row['row']} is {row[column]!r}")
                     return
-        selected = Counter(
-            labels[int(row["row"])] for row in exported if float(row["prediction"]) == 1
-        )
+        chosen = (int(row["row"]) for row in exported if float(row["prediction"]) == 1)
         metrics = Run(self.folder.parent / "results" / "runs" / run).all_metrics()
-        self._counted("run", metrics, selected)
+        self._counted("run", metrics, Counter(labels[row] for row in chosen))
 
     def _audited(self) -> None:
         """Compare an audit's JSON with the rows that were written."""
         self.page = self.folder / "out" / "audit.html"
         data = json.loads((self.folder / "out" / "audit.json").read_text(encoding="utf-8"))
-        if "sizes" not in data:  # so many groups are estimated together
-            return self._counted("audit", _together(data, self.case.group), self._selected())
-        sizes = {size["group"]: size["rows"] for size in data["sizes"]}
-        if sizes != self.case.groups:
-            self.wrong.append(f"audit: {_difference(sizes, self.case.groups)}")
-        return self._counted("audit", pd.DataFrame(data["metrics"]), self._selected())
-
-    def _selected(self) -> Counter[str]:
-        """Return how many rows of each group have a score above one half."""
-        rows, given = rows_of(self.case.labels or ()), self.case.score
-        scores = [row[3] if given is None else given for row in rows]
-        chosen = (row for row, score in zip(rows, scores, strict=True) if score > 0.5)
-        return Counter(row[0] or "unknown" for row in chosen)
+        if "sizes" in data:
+            metrics = pd.DataFrame(data["metrics"])
+            self._sized("audit", {size["group"]: size["rows"] for size in data["sizes"]})
+        else:  # so many groups are estimated together
+            names = {"rate": "metric", "raw": "value", "rows": "n"}
+            groups = pd.DataFrame(data["groups"]).rename(columns=names)
+            metrics = groups.assign(statistic=VALUE, attribute=self.case.group)
+        # How many rows of each group have a score above one half.
+        given = self.case.score
+        rows = rows_of(self.case.labels or ())
+        chosen = (row for row in rows if (row[3] if given is None else given) > 0.5)
+        self._counted("audit", metrics, Counter(row[0] or "unknown" for row in chosen))
 
     def _evaluated(self) -> None:
         """Compare what the library makes of the same rows."""
         import fairbench
 
         rows = rows_of(self.case.labels or ())
-        target, score = [row[2] for row in rows], [row[3] for row in rows]
+        labels, _, target, score, decision = map(list, zip(*rows, strict=True))
+        groups = {self.case.group: labels}
         with warnings.catch_warnings():  # on labels that look alike
             warnings.simplefilter("ignore")
-            table = fairbench.evaluate(
-                target, [row[4] for row in rows], score=score,
-                sensitive_features={self.case.group: [row[0] for row in rows]},
-            )  # fmt: skip
+            table = fairbench.evaluate(target, decision, score=score, sensitive_features=groups)
         chosen = Counter(row[0] or "unknown" for row in rows if row[4])
         self._counted("evaluate", table, chosen)
 
@@ -509,13 +478,18 @@ class Trial:
         metrics = values_of(metrics)
         mine = metrics[(metrics["metric"] == "selection_rate") & (metrics["group"] != "")]
         mine = mine[mine["attribute"] == self.case.group]
-        outcome = mine.groupby("group", observed=True)["n"].sum().to_dict()
-        if outcome != self.case.groups:
-            self.wrong.append(f"{verb}: {_difference(outcome, self.case.groups)}")
+        self._sized(verb, mine.groupby("group", observed=True)["n"].sum().to_dict())
         chosen = (mine["value"].fillna(0) * mine["n"]).groupby(mine["group"]).sum()
         for group, number in chosen.items():
             if not math.isclose(number, selected[str(group)], abs_tol=1e-6):
                 self.wrong.append(f"{verb}: {number:g} of {group!r}, not {selected[str(group)]}")
+
+    def _sized(self, verb: str, found: Mapping[str, int]) -> None:
+        expected = self.case.groups
+        names = {name for name in {*found, *expected} if found.get(name) != expected.get(name)}
+        if names:
+            pairs = {name: (found.get(name), expected.get(name)) for name in names}
+            self.wrong.append(f"{verb}: rows found and expected: {pairs}"[:300])
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -524,18 +498,6 @@ def _read(path: Path) -> list[dict[str, Any]]:
         return list(pq.read_table(path).to_pylist())
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def _together(data: Mapping[str, Any], attribute: str) -> pd.DataFrame:
-    """Return the metrics of an audit of many groups in the columns of other audits."""
-    groups = pd.DataFrame(data["groups"])
-    names = {"rate": "metric", "raw": "value", "rows": "n"}
-    return groups.rename(columns=names).assign(statistic=VALUE, attribute=attribute)
-
-
-def _difference(found: Mapping[str, int], expected: Mapping[str, int]) -> str:
-    pairs = {name: (found.get(name), expected.get(name)) for name in {*found, *expected}}
-    return f"rows found and expected: { {k: v for k, v in pairs.items() if v[0] != v[1]} }"[:300]
 
 
 def _guarded(text: str) -> str:

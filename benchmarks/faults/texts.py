@@ -17,8 +17,7 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -29,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.faults.commands import LISTED, carried_out, in_forks, obeyed, show_totals
+from benchmarks.faults.commands import LISTED, Total, carried_out, in_forks, obeyed, show_totals
 from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, sealed_table
 from benchmarks.stored import configured, copied
 from fairbench.core.files import parquet_bytes
@@ -42,6 +41,7 @@ TRACEBACK = "Traceback:"
 PARTS: tuple[str, ...] = (*HOSTILE, *LISTED["markup"])
 HEADER = ("surface", "looked at", "interpreted")
 AUDIT = ("target=y", "score=s", "formats=[html,json,latex,markdown,word]")
+FORMS = (".html", ".tex", ".md", ".csv", ".json", ".docx")
 
 
 def hostile_text(seed: int) -> str:
@@ -63,40 +63,39 @@ def put(place: Place, text: str) -> str:
     str
         The id of the run.
     """
-    run = Run(place.results / "runs" / place.runs[0])
-    plain = text.encode(errors="replace").decode().replace("${", "$ {")
+    run, written = Run(place.results / "runs" / place.runs[0]), _writable(text)
+    plain = written.replace("${", "$ {")
     shown, attribute = visible(text).strip() or "-", run.protect
     options = {"learner.C": [plain, {"name": plain}], "method.note": plain}
     record = configured(run.environment, options)
     record |= {"protect": plain or "-", "cpu": shown, "python": shown, "git_commit": shown}
     record["versions"] = record["data_sha256"] = {text: text}
-    contents = {
-        "metrics.parquet": parquet_bytes(
-            pa.Table.from_pandas(
-                _relabelled(run.all_metrics(), attribute, text), preserve_index=False
-            )
-        ),
-        "summary.csv": csv_text(_relabelled(run.summary(), attribute, text)).encode(
-            errors="replace"
-        ),
-        "config.yaml": yaml.safe_dump(record["config"], allow_unicode=True).encode(
-            errors="replace"
-        ),
+    metrics = pa.Table.from_pandas(
+        _relabelled(run.all_metrics(), attribute, written), preserve_index=False
+    )
+    texts = {
+        "summary.csv": csv_text(_relabelled(run.summary(), attribute, written)),
+        "config.yaml": yaml.safe_dump(record["config"], allow_unicode=True),
     }
-    kept = {name: stored(run.path, name) for name in FILES}
-    write_stored(run.path, kept | contents)
+    contents = {name: stored(run.path, name) for name in FILES}
+    contents |= {name: each.encode(errors="replace") for name, each in texts.items()}
+    write_stored(run.path, contents | {"metrics.parquet": parquet_bytes(metrics)})
     path = copied(run.path, record)
     shutil.rmtree(run.path)
-    _put_people(next((place.results / "data").glob("*.parquet")), attribute, text)
+    _put_people(next((place.results / "data").glob("*.parquet")), attribute, written)
     sweep = next((place.results / "sweeps").iterdir())
     (sweep / "sweep.json").write_text(json.dumps({"name": text}))
     frame = pd.read_csv(place.root / "rows.csv")
-    label = text.encode(errors="replace").decode().replace("\0", "")
-    frame["sex"] = np.where(frame["sex"] == "f", label, "m")
+    frame["sex"] = np.where(frame["sex"] == "f", written.replace("\0", ""), "m")
     named = frame.rename(columns={"sex": column_of(text)})
     named.to_csv(place.root / "hostile.csv", index=False, errors="replace")
     shutil.copy(place.root / "hostile.csv", place.root / file_of(text))
     return path.name
+
+
+def _writable(text: str) -> str:
+    """Return a text without what UTF-8 has no bytes for."""
+    return text.encode(errors="replace").decode()
 
 
 def column_of(text: str) -> str:
@@ -111,34 +110,28 @@ def file_of(text: str) -> str:
 
 def _relabelled(table: pd.DataFrame, attribute: str, text: str) -> pd.DataFrame:
     """Return metrics of an attribute and a group that are called otherwise."""
-    text = text.encode(errors="replace").decode()
-    names = table["attribute"].astype(str).replace(attribute, text)
     groups = table["group"].astype(str)
     first = next(group for group in sorted(groups.unique()) if group)
     return table.assign(
-        attribute=names, group=groups.replace(first, text),
+        attribute=table["attribute"].astype(str).replace(attribute, text),
+        group=groups.replace(first, text),
         reason=np.where(table["status"].astype(str) == "ok", "", text),
-    )  # fmt: skip
+    )
 
 
 def _put_people(path: Path, attribute: str, text: str) -> None:
-    text = text.encode(errors="replace").decode()
     table = pq.read_table(path)
     frame = table.to_pandas()
     notes = json.loads(table.schema.metadata[b"fairbench"])
     labels = frame[f"group.{attribute}"].astype(str)
-    first = notes["privileged"][attribute]
+    first = notes["privileged"].pop(attribute)
     frame[f"group.{attribute}"] = labels.replace(first, text).astype("category")
     frame = frame.rename(columns={f"group.{attribute}": f"group.{text}"})
-    del notes["privileged"][attribute]
     notes["privileged"][text] = text
     notes |= {"name": text, "target_name": text, "positive_label": text}
     made = pa.Table.from_pandas(frame, preserve_index=False)
-    path.write_bytes(
-        sealed_table(
-            made.replace_schema_metadata({**made.schema.metadata, b"fairbench": json.dumps(notes)})
-        )
-    )
+    about = {**made.schema.metadata, b"fairbench": json.dumps(notes)}
+    path.write_bytes(sealed_table(made.replace_schema_metadata(about)))
 
 
 class Page(HTMLParser):
@@ -177,9 +170,8 @@ def structure(path: Path) -> set[str]:
         from markdown_it import MarkdownIt
 
         tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
-        return {part.type for token in tokens for part in (token, *(token.children or ()))} - {
-            "text_special"
-        }
+        parts = (part for token in tokens for part in (token, *(token.children or ())))
+        return {part.type for part in parts} - {"text_special"}
     if path.suffix == ".csv":
         rows = list(csv.reader(io.StringIO(text, newline="")))
         formula = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
@@ -195,71 +187,39 @@ _ESCAPES = {
 }
 
 
-class Look:
-    """Surfaces of one text, and what is interpreted of it there."""
-
-    def __init__(self, place: Place, usual: dict[str, set[str]]) -> None:
-        self.place, self.usual, self.run = place, usual, ""
-        self.counts: Counter[tuple[str, str]] = Counter()
-        self.wrong: list[str] = []
-
-    def surfaces(self, text: str) -> Iterator[tuple[str, set[str]]]:
-        """Yield each surface with the structure that a reader finds in it."""
-        run, column, file = self.run, column_of(text), file_of(text)
-        quoted = column.replace('"', '""')
-        group = f'group=["{quoted}"]'
-        commands: Mapping[str, list[str]] = {
-            "store ls": ["store", "ls"],
-            "store show": ["store", "show", run],
-            "table": ["table", run],
-            "tables": ["table", "all"],
-            ".csv": ["table", "all", "out=t.csv"],
-            ".tex": ["table", run, "out=t.tex"],
-            ".md": ["table", run, "out=t.md"],
-            "report": ["report"],
-            "audit of a run": ["audit", run, AUDIT[-1], "out=of-run"],
-            "export": ["store", "export", run, "t.csv", "people=true"],
-            "audit": ["audit", file, *AUDIT, group, "out=of-file"],
-            "label": ["label", "next", "hostile.csv", "state=l.json", "score=s", group, "out=l"],
-            "label report": ["label", "report", "state=l.json", "out=of-labels"],
-            "watch": [
-                *("watch", "hostile.csv", "state=w.json"),
-                *(*AUDIT[:2], group, "out=of-watch"),
-            ],
-        }
-        for name, words in commands.items():
-            said = self._said(words)
-            yield name, obeyed(said) | _run(said)
-            yield from self._files(name)
-
-    def _said(self, words: list[str]) -> str:
-        """Return what a command prints, a traceback among it."""
+def surfaces(place: Place, run: str, text: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield each surface of a run and of files, with the structure that a reader finds in it."""
+    quoted = column_of(text).replace('"', '""')
+    group = f'group=["{quoted}"]'
+    for name, words in {
+        "store ls": ["store", "ls"],
+        "store show": ["store", "show", run],
+        "table": ["table", run],
+        "tables": ["table", "all"],
+        ".csv": ["table", "all", "out=t.csv"],
+        ".tex": ["table", run, "out=t.tex"],
+        ".md": ["table", run, "out=t.md"],
+        "report": ["report"],
+        "audit of a run": ["audit", run, AUDIT[-1], "out=of-run"],
+        "export": ["store", "export", run, "t.csv", "people=true"],
+        "audit": ["audit", file_of(text), *AUDIT, group, "out=of-file"],
+        "label": ["label", "next", "hostile.csv", "state=l.json", "score=s", group, "out=l"],
+        "label report": ["label", "report", "state=l.json", "out=of-labels"],
+        "watch": ["watch", "hostile.csv", "state=w.json", *AUDIT[:2], group, "out=of-watch"],
+    }.items():
         try:
-            return carried_out(words, self.place.root)[1]
+            said = carried_out(words, place.root)[1]
         except Exception:
-            return f"{TRACEBACK} {traceback.format_exc()[-300:]}"
-
-    def _files(self, name: str) -> Iterator[tuple[str, set[str]]]:
-        """Yield the files that a command made, and remove them."""
-        made = [*self.place.root.glob("t.*"), *self.place.root.glob("of-*/*")]
-        made += [*self.place.results.glob("report/**/*.*")]
-        for path in made:
-            if path.suffix in (".html", ".tex", ".md", ".csv", ".json", ".docx"):
-                content = path.read_bytes().decode(errors="replace")
-                yield f"{name}: {path.suffix}", structure(path) | _run(content)
+            said = f"{TRACEBACK} {traceback.format_exc()[-300:]}"
+        yield name, obeyed(said) | _run(said)
+        for pattern in ("t.*", "of-*/*", "results/report/**/*.*"):
+            for path in place.root.glob(pattern):
+                if path.suffix in FORMS:
+                    content = path.read_bytes().decode(errors="replace")
+                    yield f"{name}: {path.suffix}", structure(path) | _run(content)
         for pattern in ("t.*", "results/report", "of-*"):
-            for left in self.place.root.glob(pattern):
+            for left in place.root.glob(pattern):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
-
-    def at(self, text: str) -> None:
-        """Make every surface, and note what differs from what a harmless text gives."""
-        for name, result in self.surfaces(text):
-            usual = self.usual.get(name, set())
-            kind = name.partition(": ")[2] or name
-            self.counts[kind, "looked at"] += 1
-            if odd := result - usual:
-                self.counts[kind, "interpreted"] += 1
-                self.wrong.append(f"{name} of {text!r}: {sorted(odd)[:4]}")
 
 
 def _run(text: str) -> set[str]:
@@ -267,27 +227,30 @@ def _run(text: str) -> set[str]:
     return {sign for sign in (CANARY, COMPUTED, TRACEBACK) if sign in text}
 
 
-def looked(whole: Path, number: int, worker: int, workers: int) -> Look:
-    """Look at every so many-th text, each in a copy of the folder."""
+def looked(whole: Path, number: int, worker: int, workers: int) -> Total:
+    """Look at every so many-th text, each in a copy of the folder; count what is interpreted.
+
+    What a surface of a harmless text has, it may have of others.
+    """
     os.environ["TEXT_CANARY"] = CANARY
-    usual: dict[str, set[str]] = {}
-    look = Look(Place(whole), usual)
+    usual, counts = dict[str, set[str]](), Total()
     for seed in [-1, *range(worker, number, workers)]:
+        text = PLAIN if seed < 0 else hostile_text(seed)
         with tempfile.TemporaryDirectory() as name:
-            look.place = Place(Path(shutil.copytree(whole, Path(name) / "place")))
+            place = Place(Path(shutil.copytree(whole, Path(name) / "place")))
             for function in REMEMBERED:
                 function.cache_clear()
-            text = PLAIN if seed < 0 else hostile_text(seed)
-            look.run = put(look.place, text)
-            if seed < 0:
-                for surface, result in look.surfaces(text):
+            for surface, result in surfaces(place, put(place, text), text):
+                if seed < 0:
                     usual.setdefault(surface, set()).update(result)
-                continue
-            before = len(look.wrong)
-            look.at(text)
-            for sentence in look.wrong[before:]:
-                print(f"text {seed}: {visible(sentence)}", flush=True)
-    return look
+                    continue
+                kind = surface.partition(": ")[2] or surface
+                counts[kind, "looked at"] += 1
+                if odd := result - usual.get(surface, set()):
+                    counts[kind, "interpreted"] += 1
+                    sentence = f"{surface} of {text!r}: {sorted(odd)[:4]}"
+                    print(f"text {seed}: {visible(sentence)}", flush=True)
+    return counts
 
 
 def main(number: int = 400) -> bool:
@@ -296,7 +259,6 @@ def main(number: int = 400) -> bool:
     with tempfile.TemporaryDirectory() as name:
         place = Place(Path(name) / "place")
         place.make()
-        looks = in_forks(partial(looked, place.root, number))
-    total: Counter[tuple[str, str]] = sum((look.counts for look in looks), Counter())
+        total = sum(in_forks(partial(looked, place.root, number)), Total())
     title = f"{number} texts, {time.monotonic() - started:.0f} s"
     return show_totals(title, HEADER, list(dict.fromkeys(name for name, _ in total)), total)

@@ -106,53 +106,38 @@ def main(part: str = "") -> bool:
     """
     rows: list[Row] = []
     held = True
-    with tempfile.TemporaryDirectory() as name:
-        for bomb, folder, words in _cases(Path(name), part):
-            ended = given(folder, *words)
-            held &= not ended.wrong
-            last = (ended.said.strip().splitlines() or [""])[-1]
-            rows.append(
-                (bomb, " ".join(words[:2] if words[0] in ("store", "label") else words[:1]),
-                 ended.wrong or str(ended.status), f"{ended.peak:.0f}", f"{ended.seconds:.1f}",
-                 last[:100])
-            )  # fmt: skip
-            print(*rows[-1], sep=" | ", flush=True)
+    kinds = {"table": _tables, "results": _results, "pack": _packs, "state": _states}
+    for kind, cases in kinds.items():
+        if part not in ("", kind):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            for name, place, words in cases(Path(folder)):
+                ended = given(place, *words)
+                held &= not ended.wrong
+                last = (ended.said.strip().splitlines() or [""])[-1]
+                verb = " ".join(words[:2] if words[0] in ("store", "label") else words[:1])
+                spent = f"{ended.peak:.0f}", f"{ended.seconds:.1f}", last[:100]
+                rows.append((f"{kind}: {name}", verb, ended.wrong or str(ended.status), *spent))
+                print(*rows[-1], sep=" | ", flush=True)
     show("Files that unfold to gigabytes", HEADER, rows)
     return held
 
 
-Case = tuple[str, Path, tuple[str, ...]]
+# Bombs by name, each with a folder and the words of a command to give in it.
+Cases = Iterator[tuple[str, Path, tuple[str, ...]]]
 
 
-def _cases(root: Path, part: str) -> Iterator[Case]:
-    """Yield bombs by name, each with a folder and the words of a command to give in it."""
-    kinds = {"table": _tables, "results": _results, "pack": _packs, "state": _states}
-    for kind, cases in kinds.items():
-        if part in ("", kind):
-            for name, folder, words in cases(root):
-                yield f"{kind}: {name}", folder, words
-
-
-def _tables(root: Path) -> Iterator[Case]:
+def _tables(root: Path) -> Cases:
     for name, write in TABLES:
-        folder = root / "table"
-        folder.mkdir()
-        yield name, folder, ("audit", f"path={write(folder)}", *TABLE, "out=out")
-        shutil.rmtree(folder)
+        with tempfile.TemporaryDirectory(dir=root) as folder:
+            yield name, Path(folder), ("audit", f"path={write(Path(folder))}", *TABLE, "out=out")
 
 
-def _plain(root: Path) -> Place:
-    """Return a folder with the results of a run."""
-    place = Place(root / "plain")
-    if not place.root.is_dir():
-        place.root.mkdir()
-        if place.run(0, "tracking=none").wait():
-            raise AssertionError("no run to begin with")
-    return place
-
-
-def _results(root: Path) -> Iterator[Case]:
-    plain = _plain(root)
+def _results(root: Path) -> Cases:
+    plain = Place(root / "plain")
+    plain.root.mkdir()
+    if plain.run(0, "tracking=none").wait():
+        raise AssertionError("no run to begin with")
     run = plain.runs[0]
     verbs = (
         ("store", "ls"), ("store", "show", run), ("report",), ("store", "pack", "out=new.zip"),
@@ -165,23 +150,18 @@ def _results(root: Path) -> Iterator[Case]:
             yield from ((name, place.root, words) for words in verbs)
 
 
-def _packs(root: Path) -> Iterator[Case]:
+def _packs(root: Path) -> Cases:
     for name, entries in PACKS:
-        folder = root / "packed"
-        folder.mkdir()
-        (folder / "pack.zip").write_bytes(pack_of(entries()))
-        yield name, folder, ("store", "unpack", "pack.zip", "out=new")
-        shutil.rmtree(folder)
+        (root / "pack.zip").write_bytes(pack_of(entries()))
+        yield name, root, ("store", "unpack", "pack.zip", "out=new")
+        shutil.rmtree(root / "new", ignore_errors=True)
 
 
-def _states(root: Path) -> Iterator[Case]:
+def _states(root: Path) -> Cases:
     for name, text in STATES:
-        folder = root / "state"
-        folder.mkdir()
-        (folder / "state.json").write_text(text())
+        (root / "state.json").write_text(text())
         for words in (("label", "report"), ("watch",)):
-            yield name, folder, (*words, "state=state.json")
-        shutil.rmtree(folder)
+            yield name, root, (*words, "state=state.json")
 
 
 def long_table(table: pa.Table, rows: int, *, told: int = 0, compression: str = "lz4") -> bytes:
@@ -383,11 +363,9 @@ def _in_results(kind: str, *, told: int = 0) -> Bomb:
 
     def damage(results: Path) -> Path:
         _laid_out(results)
-        (path, *_) = sorted(results.glob(f"**/{kind}.parquet")) or sorted(
-            (results / kind).glob("**/*.parquet")
-        )
-        content = long_table(parquet.read_table(path), ROWS, told=told)
-        _replaced(results, path, content)
+        paths = results.glob(f"**/{kind}.parquet"), (results / kind).glob("**/*.parquet")
+        path = next(path for each in paths for path in sorted(each))
+        _replaced(results, path, long_table(parquet.read_table(path), ROWS, told=told))
         return results
 
     return f"{kind}{' told' * bool(told)}", damage

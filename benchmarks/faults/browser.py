@@ -119,13 +119,16 @@ class Browser:
         seen = answer["result"]["value"]
         return Seen(**seen, said=[s for event in self._events if (s := _said(event, page))])
 
-    def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def _send(self, method: str, parameters: Mapping[str, Any]) -> int:
         self._number += 1
         request = {"id": self._number, "method": method, "params": parameters}
         if self._session:
             request["sessionId"] = self._session
         self._to.write(json.dumps(request).encode() + b"\0")
-        number = self._number
+        return self._number
+
+    def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        number = self._send(method, parameters)
         while True:
             message = self._read()
             if message.get("id") == number:
@@ -147,26 +150,24 @@ class Browser:
         if "method" in message:
             self._events.append(message)
             if message["method"] == "Page.javascriptDialogOpening":
-                self._number += 1
-                close = {"id": self._number, "method": "Page.handleJavaScriptDialog",
-                         "params": {"accept": True}, "sessionId": self._session}  # fmt: skip
-                self._to.write(json.dumps(close).encode() + b"\0")
+                self._send("Page.handleJavaScriptDialog", {"accept": True})
         return message
 
 
 def _said(event: Mapping[str, Any], page: Path) -> str:
     """Return what an event says that is not to happen, nothing of others."""
-    method, about = event["method"], event["params"]
-    if method == "Log.entryAdded":
-        return str(about["entry"]["text"])
-    if method == "Runtime.consoleAPICalled":
-        return f"console.{about['type']}"
-    if method == "Runtime.exceptionThrown":
-        return str(about["exceptionDetails"]["text"])
-    if method == "Page.javascriptDialogOpening":
-        return f"dialog: {about['message']}"
-    if method == "Network.requestWillBeSent":
-        url = about["request"]["url"]
-        own = url == page.resolve().as_uri() or url.startswith("data:")
-        return "" if own else f"request: {url[:100]}"
+    of = event["params"]
+    match event["method"]:
+        case "Log.entryAdded":
+            return str(of["entry"]["text"])
+        case "Runtime.consoleAPICalled":
+            return f"console.{of['type']}"
+        case "Runtime.exceptionThrown":
+            return str(of["exceptionDetails"]["text"])
+        case "Page.javascriptDialogOpening":
+            return f"dialog: {of['message']}"
+        case "Network.requestWillBeSent":
+            url = of["request"]["url"]
+            own = url == page.resolve().as_uri() or url.startswith("data:")
+            return "" if own else f"request: {url[:100]}"
     return ""

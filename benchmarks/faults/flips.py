@@ -12,7 +12,6 @@ import contextlib
 import io
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.faults import commands
-from benchmarks.faults.commands import show_totals
+from benchmarks.faults.commands import Total, show_totals
 from benchmarks.measure import configuration
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
@@ -30,18 +29,9 @@ from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import ensure_all, prepare
 from fairbench.reporting.panels import draw_figures
-from fairbench.results import tables
+from fairbench.results import runs, tables
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import FILES
-from fairbench.results.runs import (
-    DRAWN,
-    LAST,
-    TABLES,
-    CorruptCellError,
-    Run,
-    Store,
-    damaged_figures,
-)
 from fairbench.tracking.importer import NOTE
 from fairbench_label.session import Answer, State, StateFile
 
@@ -56,21 +46,17 @@ class Place(commands.Place):
     """A folder with results of one run and the state of labelling."""
 
     @property
-    def one(self) -> Run:
+    def one(self) -> runs.Run:
         """Its run."""
-        return Run(self.results / "runs" / self.runs[0])
+        return runs.Run(self.results / "runs" / self.runs[0])
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration of the run."""
         return configuration(*RUN, f"results={self.results}")
 
-    def command(self) -> None:
-        """Give the command of the run, with its figures."""
-        carry_out(self.configuration(), draw=draw_figures)
-
     def make(self) -> None:
         """Make everything."""
-        self.command()
+        carry_out(self.configuration(), draw=draw_figures)
         write_text(self.results / NOTE, sealed_json({"stamp": [], "runs": {}}))
         write_text(self.root / _CODE, sealed_json({"0": ["1", ["fairbench.x"]]}))
         options = Options(path=self.root / "p.csv", target="y", score="s", group=("sex",))
@@ -90,7 +76,7 @@ class Kind:
 
 
 def _cell(place: Place) -> Any:
-    store = Store(place.results)
+    store = runs.Store(place.results)
     cells = sorted(path.stem for path in place.root.glob("results/cells/*/*.parquet"))
     return [_bytes(store.read(cell).columns) for cell in cells]
 
@@ -102,14 +88,14 @@ def _people(place: Place) -> Any:
 
 
 def _figures(place: Place) -> None:
-    if damaged := damaged_figures(place.one):
+    if damaged := runs.damaged_figures(place.one):
         raise UserError(", ".join(damaged))
 
 
 def _listed(place: Place) -> Any:
-    if not (runs := Catalogue(place.results).runs):
+    if not (known := Catalogue(place.results).runs):
         raise UserError("left out")
-    return [run.environment for run in runs.values()]
+    return [run.environment for run in known.values()]
 
 
 def _sealed(pattern: str, place: Place) -> Any:
@@ -121,17 +107,13 @@ def _bytes(columns: Any) -> Any:
     return {name: np.asarray(values).tobytes() for name, values in columns.items()}
 
 
-def _file(name: str, place: Place) -> bytes:
-    return place.one.content(name)
-
-
 _RUN = "results/runs/*/"
 _CODE = "notes/code.json"
 KINDS = (
-    Kind("environment.json", _RUN + LAST, _listed),
-    *(Kind(name, _RUN + TABLES, partial(_file, name)) for name in FILES),
+    Kind("environment.json", _RUN + runs.LAST, _listed),
+    *(Kind(name, _RUN + runs.TABLES, lambda at, file=name: at.one.content(file)) for name in FILES),
     Kind("a figure", _RUN + "figures/*.png", _figures),
-    Kind("list of figures", _RUN + f"figures/{DRAWN}", _figures),
+    Kind("list of figures", _RUN + f"figures/{runs.DRAWN}", _figures),
     Kind("note of MLflow", f"results/{NOTE}", partial(_sealed, f"results/{NOTE}"), False),
     Kind("rows of a split", "results/splits/*.parquet", lambda at: at.one.predictions().to_csv()),
     Kind("people", "results/data/*.parquet", _people),
@@ -149,7 +131,7 @@ def main(number: int = 2000) -> bool:
     return whole(total)
 
 
-def whole(total: Counter[tuple[str, str]]) -> bool:
+def whole(total: Total) -> bool:
     """Say whether nothing was believed, and all that was found, and can be, was made again.
 
     A bit of a Parquet file's own notes may have no effect on anything that is read of it.
@@ -161,9 +143,9 @@ def whole(total: Counter[tuple[str, str]]) -> bool:
     )
 
 
-def flips(number: int) -> Counter[tuple[str, str]]:
+def flips(number: int) -> Total:
     """Return for each kind of file how many were damaged, and what came of it."""
-    total = Counter[tuple[str, str]]()
+    total = Total()
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
         whole = Place(Path(name) / "whole")
         whole.make()
@@ -182,36 +164,32 @@ def _round(
     Each is read while the others are whole; then the command is given with all of them damaged.
     Both are done in copies, since a process remembers what it has read of a folder.
     """
-    draw, verdicts = np.random.default_rng(seed), {}
-    damages: dict[Kind, tuple[Path, bytes]] = {}
+    draw = np.random.default_rng(seed)
+    damages: dict[Kind, tuple[Path, bytes, str]] = {}
     with whole.copied(f"read{seed}") as place:
         for kind in kinds:
             path = Path(draw.choice(sorted(place.root.glob(kind.pattern))))
             content = path.read_bytes()
-            damages[kind] = path.relative_to(place.root), damaged(content, draw)
-            path.write_bytes(damages[kind][1])
-            verdicts[kind] = _verdict(kind, place, expected[kind.name])
+            path.write_bytes(odd := damaged(content, draw))
+            verdict = _verdict(kind, place, expected[kind.name])
+            damages[kind] = path.relative_to(place.root), odd, verdict
             path.write_bytes(content)
     with whole.copied(f"repaired{seed}") as place:
-        for kind, (name, content) in damages.items():
+        for kind, (name, content, _) in damages.items():
             if kind.again:
                 (place.root / name).write_bytes(content)
         if any(kind.name == "cell" for kind in kinds):
-            # Whose seconds are others when it is computed again: the other files tell of the first.
-            made = _computed_again(place, expected["cell"])
+            # Missing and damaged cells are computed again, whose seconds are then others: the other
+            # files tell of the first.
+            run = prepare(place.configuration())
+            ensure_all(run.cells, run.store)
+            made = bool(_cell(place) == expected["cell"])
             shutil.copytree(whole.results / "cells", place.results / "cells", dirs_exist_ok=True)
-        place.command()
-        for kind, (name, _) in damages.items():
+        carry_out(place.configuration(), draw=draw_figures)
+        for kind, (name, _, verdict) in damages.items():
             same = (place.root / name).read_bytes() == (whole.root / name).read_bytes()
             again = kind.again and (made if kind.name == "cell" else same)
-            yield kind, [verdicts[kind], *["made again"] * again]
-
-
-def _computed_again(place: Place, expected: Any) -> bool:
-    """Have missing and damaged cells computed; return whether they are as they were."""
-    run = prepare(place.configuration())
-    ensure_all(run.cells, run.store)
-    return bool(_cell(place) == expected)
+            yield kind, [verdict, *["made again"] * again]
 
 
 def damaged(content: bytes, draw: np.random.Generator) -> bytes:
@@ -227,6 +205,6 @@ def damaged(content: bytes, draw: np.random.Generator) -> bytes:
 def _verdict(kind: Kind, place: Place, expected: Any) -> str:
     try:
         result = kind.read(place)
-    except (UserError, DamagedError, CorruptCellError):
+    except (UserError, DamagedError, runs.CorruptCellError):
         return "found"
     return "no effect" if result == expected else "believed"

@@ -29,6 +29,7 @@ from fairbench_rank.new_tasks import MOST_OF_FEW, on_new_task, units_needed, usu
 from fairbench_rank.sign_flips import FEWEST, paired_units, simultaneous, unseen_share
 
 Codes = NDArray[np.intp]
+Drawn = tuple[Floats, Codes, Codes]
 PAGE = ROOT / "docs" / "coverage.md"
 EPSILON = 0.01
 BINS = 10
@@ -90,14 +91,12 @@ class Population:
     @property
     def name(self) -> str:
         """What it is, in a line."""
-        what = (
-            _count(self.questions, "question") if self.questions else _count(self.splits, "split")
-        )
+        what = self.questions or self.splits, "question" if self.questions else "split"
         families = "1 family" if self.units == 1 else f"{self.units} families"
         fail = f", failures from {100 * self.failures:.1f} % on" if self.failures else ""
         return (
             f"{self.methods} methods ({_TRUTHS[self.truth]}), {_count(self.tasks, 'task')} in "
-            f"{families}, {what}, {_TAILS[self.tails]}{fail}, {_HOLES[self.holes]}"
+            f"{families}, {_count(*what)}, {_TAILS[self.tails]}{fail}, {_HOLES[self.holes]}"
         )
 
     @property
@@ -120,15 +119,6 @@ class Population:
         return np.asarray(np.minimum(0.7 + spread * place, 0.97))
 
 
-EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
-    "normal": lambda random, shape: random.standard_normal(shape),
-    "t3": lambda random, shape: random.standard_t(3, size=shape),
-    "t2": lambda random, shape: random.standard_t(2, size=shape),
-    "lognormal": lambda random, shape: 1.65 - np.exp(random.standard_normal(shape)),
-    "one skewed": lambda random, shape: _one_skewed(random, shape),
-}
-
-
 def _one_skewed(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """Every second method loses much now and then; the others are normal."""
     effects = 0.5 * random.standard_normal(shape)
@@ -136,21 +126,33 @@ def _one_skewed(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return effects
 
 
-def draw(
-    population: Population, true: Floats, random: np.random.Generator
-) -> tuple[Floats, Codes, Codes]:
+EFFECTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
+    "normal": lambda random, shape: random.standard_normal(shape),
+    "t3": lambda random, shape: random.standard_t(3, size=shape),
+    "t2": lambda random, shape: random.standard_t(2, size=shape),
+    "lognormal": lambda random, shape: 1.65 - np.exp(random.standard_normal(shape)),
+    "one skewed": _one_skewed,
+}
+
+
+def draw(population: Population, true: Floats, random: np.random.Generator) -> Drawn:
     """Return one benchmark: values (M, C), the task of each cell and the unit of each task."""
+    tasks, unit = population.tasks, population.unit
     if population.questions:
-        return _draw_answers(population, true, random)
-    effects = task_effects(population, true, random)
-    splits = population.splits
-    noise = population.noise * _SCALE
-    shared = 0.3**0.5 * random.standard_normal(effects.shape)
-    own = 0.7**0.5 * random.standard_normal((*effects.shape, splits))
-    values = effects[:, :, None] + noise * (shared[:, :, None] + own)
-    values = values[:, : population.tasks].reshape(len(true), -1)
-    group = np.repeat(np.arange(population.tasks), splits)
-    return _with_holes(values, group, population, random), group, population.unit
+        values, group, unit = _draw_answers(population, true, random)
+    else:
+        effects = task_effects(population, true, random)
+        shared = 0.3**0.5 * random.standard_normal(effects.shape)
+        own = 0.7**0.5 * random.standard_normal((*effects.shape, population.splits))
+        noise = population.noise * _SCALE * (shared[:, :, None] + own)
+        values = (effects[:, :, None] + noise)[:, :tasks].reshape(len(true), -1)
+        group = np.repeat(np.arange(tasks), population.splits)
+    if population.holes == "random":
+        missing = random.random((len(values), group.max() + 1)) < 0.1
+        values[missing[:, group]] = np.nan
+    elif population.holes == "half":
+        values[1, group >= (group.max() + 1) // 2] = np.nan
+    return values, group, unit
 
 
 def task_effects(population: Population, true: Floats, random: np.random.Generator) -> Floats:
@@ -168,35 +170,18 @@ def task_effects(population: Population, true: Floats, random: np.random.Generat
     return np.asarray(true[:, None] + difficulty + _SCALE * effects)
 
 
-def _draw_answers(
-    population: Population, true: Floats, random: np.random.Generator
-) -> tuple[Floats, Codes, Codes]:
+def _draw_answers(population: Population, true: Floats, random: np.random.Generator) -> Drawn:
     """Return right and wrong answers; of one task, questions are the unit."""
-    tasks, size = population.tasks, population.tasks * population.questions
+    tasks, several = population.tasks, population.tasks > 1
     group = np.repeat(np.arange(tasks), population.questions)
-    hard = random.standard_normal(size)
-    own = 0.4 * random.standard_normal((len(true), tasks)) * (tasks > 1)
-    spread = np.sqrt(1 + 1 + 0.16 * (tasks > 1))
-    cut = special.ndtri(true)[:, None] * spread + own[:, group] + hard
+    hard = random.standard_normal(len(group))
+    own = 0.4 * random.standard_normal((len(true), tasks)) * several
+    cut = special.ndtri(true)[:, None] * np.sqrt(1 + 1 + 0.16 * several) + own[:, group] + hard
     values = (random.standard_normal(cut.shape) < cut).astype(float)
-    if tasks == 1:
-        cells = np.arange(size)
-        return _with_holes(values, cells, population, random), cells, cells
-    return _with_holes(values, group, population, random), group, np.arange(tasks)
-
-
-def _with_holes(
-    values: Floats, group: Codes, population: Population, random: np.random.Generator
-) -> Floats:
-    if population.holes == "none":
-        return values
-    values = values.copy()
-    if population.holes == "random":
-        missing = random.random((len(values), group.max() + 1)) < 0.1
-        values[missing[:, group]] = np.nan
-    else:
-        values[1, group >= (group.max() + 1) // 2] = np.nan
-    return values
+    if several:
+        return values, group, np.arange(tasks)
+    cells = np.arange(len(group))
+    return values, cells, cells
 
 
 @dataclass
@@ -225,33 +210,24 @@ class Tally:
         questions = population.questions > 0 and population.tasks == 1
         paired = paired_units(values, group, unit, binary=questions, generator=random)
         held = simultaneous(paired, generator=random, flips=FLIPS)
-        ahead = true[:, None] > true + 1e-12
-        ranks = not (held.better & ~ahead).any()
         gap = true[paired.first] - true[paired.second]
         inside = (held.limits.lower <= gap + 1e-9) & (gap <= held.limits.upper + 1e-9)
-        intervals = bool((inside | (paired.sizes < FEWEST)).all()) or questions
-        best = bool(held.may_be_best[true == true.max()].all())
-        claims = {"ranks": ranks, "intervals": intervals, "best": best}
-        claims["page"] = all(claims.values())
+        claims = {
+            "ranks": not (held.better & (true[:, None] <= true + 1e-12)).any(),
+            "intervals": bool((inside | (paired.sizes < FEWEST)).all()) or questions,
+            "best": bool(held.may_be_best[true == true.max()].all()),
+        }
         self.runs += 1
-        self.held.update(claims)
-        if not questions:
-            self._calibrate(population, true, values, group, unit, random)
-            spread = float(usual_spread(paired.errors[0], paired.sizes[0]))
-            self._plan(population, true[:2], spread, held.critical)
-
-    def _calibrate(
-        self,
-        population: Population,
-        true: Floats,
-        values: Floats,
-        group: Codes,
-        unit: Codes,
-        random: np.random.Generator,
-    ) -> None:
-        of_task = task_means(values, group, len(unit))
-        new = on_new_task(of_task, unit, epsilon=EPSILON, generator=random)
-        fresh = _fresh_tasks(population, true, random)
+        self.held.update(claims | {"page": all(claims.values())})
+        if questions:
+            return
+        new = on_new_task(
+            task_means(values, group, len(unit)), unit, epsilon=EPSILON, generator=random
+        )
+        # Tasks of new families, measured as those of the benchmark are.
+        more = replace(population, tasks=_NEW_TASKS, family=1, holes="none")
+        values, group, unit = draw(more, true, random)
+        fresh = task_means(values, group, len(unit))
         came = (fresh >= fresh.max(axis=0) - EPSILON).mean(axis=1)
         bins = np.minimum((new.near * BINS).astype(int), BINS - 1)
         share = np.full(len(came), 1 / len(came))
@@ -260,30 +236,25 @@ class Tally:
         share[capped] = 0.0
         sums = [np.bincount(bins, each * share, BINS) for each in (new.near, came, 1.0)]
         self.tenths.append(np.stack(sums))
-
-    def _plan(self, population: Population, true: Floats, spread: float, critical: float) -> None:
+        spread = float(usual_spread(paired.errors[0], paired.sizes[0]))
         if population.units >= 7 and np.isfinite(spread) and population.tails != "t2":
-            needs = np.array([spread, _true_spread(population, true)])
-            planned, needed = units_needed(needs, EPSILON, critical)
+            needs = np.array([spread, _true_spread(population, true[:2])])
+            planned, needed = units_needed(needs, EPSILON, held.critical)
             self.plans.append(float(planned / needed))
 
 
 def task_means(values: Floats, group: Codes, tasks: int) -> Floats:
     """Return the mean of what is known of each task, (M, tasks)."""
     known = np.isfinite(values)
-    sums = np.stack([np.bincount(group, row, tasks) for row in np.where(known, values, 0)])
-    counts = np.stack([np.bincount(group, row, tasks) for row in known.astype(float)])
+    sums, counts = (
+        np.stack([np.bincount(group, row, tasks) for row in rows])
+        for rows in (np.where(known, values, 0), known.astype(float))
+    )
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / counts)
 
 
-def _fresh_tasks(population: Population, true: Floats, random: np.random.Generator) -> Floats:
-    """Return scores on tasks of new families, measured as those of the benchmark are."""
-    more = replace(population, tasks=_NEW_TASKS, family=1, holes="none")
-    values, group, unit = draw(more, true, random)
-    return task_means(values, group, len(unit))
-
-
+Tallies = Sequence[tuple[Population, Tally]]
 _SPREADS: dict[Population, float] = {}
 
 
@@ -336,49 +307,37 @@ def populations(count: int = 100, seed: int = 0) -> list[Population]:
 FIXED = (
     *(Population(methods, tasks, truth="alike") for methods in (6, 12, 20) for tasks in (20, 100)),
     *(
-        Population(
-            methods, tasks, truth="alike", failures=unseen_share(tasks, methods, 0.05), noise=0.2
+        replace(
+            Population(*of, truth="alike", noise=0.2), failures=unseen_share(of[1], of[0], 0.05)
         )
-        for methods, tasks in ((3, 10), (3, 20), (3, 50), (3, 200), (6, 20), (20, 40))
+        for of in ((3, 10), (3, 20), (3, 50), (3, 200), (6, 20), (20, 40))
     ),
 )
 
 
-def held_at_most(successes: int, runs: int) -> float:
-    """Return the upper end of the 99.9 % interval of a share."""
-    return exact_interval(successes, runs, 0.999)[1]
+def fails(held: int, runs: int) -> bool:
+    """Say whether what is said holds in surely too few benchmarks of a population."""
+    return exact_interval(held, runs, 0.999)[1] < TARGET
 
 
-def run(population: Population, seconds: float, seed: int, most: int = 400) -> Tally:
-    """Draw benchmarks for so many seconds of CPU, four at least."""
-    random, tally = np.random.default_rng(seed), Tally()
-    start = time.process_time()
-    while tally.runs < 4 or (time.process_time() - start < seconds and tally.runs < most):
-        tally.add(population, random)
-    return tally
+def measure(count: int = 100, seconds: float = 1200.0) -> Tallies:
+    """Return what was counted of so many populations, and print a line for each.
 
-
-def measure(count: int = 100, seconds: float = 1200.0) -> list[tuple[Population, Tally]]:
-    """Return what was counted of so many populations, and print a line for each."""
+    Benchmarks are drawn for a share of the seconds of CPU, four at least and 400 at most.
+    """
     tallies: list[tuple[Population, Tally]] = []
     every = [*populations(count), *FIXED]
     for number, population in enumerate(every):
-        tally = run(population, seconds / len(every), number)
+        random, tally = np.random.default_rng(number), Tally()
+        end = time.process_time() + seconds / len(every)
+        while tally.runs < 4 or (time.process_time() < end and tally.runs < 400):
+            tally.add(population, random)
         tallies.append((population, tally))
         mark = "FAILS" if fails(tally.held["ranks"], tally.runs) else ""
-        print(
-            f"{number:3d} {mark:5} {tally.runs:3d}",
-            *(f"{name} {tally.held[name] / tally.runs:.3f}" for name in CLAIMS),
-            f"| {population.name}",
-            file=sys.stderr,
-            flush=True,
-        )
+        shares = [f"{name} {tally.held[name] / tally.runs:.3f}" for name in CLAIMS]
+        line = f"{number:3d} {mark:5} {tally.runs:3d} {' '.join(shares)} | {population.name}"
+        print(line, file=sys.stderr, flush=True)
     return tallies
-
-
-def fails(held: int, runs: int) -> bool:
-    """Say whether what is said holds in surely too few benchmarks of a population."""
-    return held_at_most(held, runs) < TARGET
 
 
 CLAIMS = {
@@ -389,7 +348,7 @@ CLAIMS = {
 }
 
 
-def parts(tallies: Sequence[tuple[Population, Tally]]) -> dict[str, str]:
+def parts(tallies: Tallies) -> dict[str, str]:
     """Return what the page says of all populations: claims, new tasks, plans, and in short."""
     claims, tenths, plans = _claims(tallies), _tenths(tallies), _plans(tallies)
     return {
@@ -432,23 +391,20 @@ def _in_short(
     )
 
 
-def _claims(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
+def _claims(tallies: Tallies) -> list[list[str]]:
     """Return how often each claim holds, over benchmarks and over populations."""
     header = ["claim", "settings", "benchmarks", "holds in", "mean over settings"]
     rows = [[*header, "settings that failed", "lowest"]]
-    runs = sum(tally.runs for _, tally in tallies)
+    sizes = np.array([tally.runs for _, tally in tallies])
+    runs, enough = sizes.sum(), sizes >= ENOUGH
     for name, claim in CLAIMS.items():
-        held = [(tally.held[name], tally.runs) for _, tally in tallies]
-        shares = [count / size for count, size in held]
-        failed = sum(fails(count, size) for count, size in held)
-        total = sum(count for count, _ in held)
-        enough = [tally.runs >= ENOUGH for _, tally in tallies]
-        worst = int(np.argmin(np.where(enough, shares, 1.0))) if any(enough) else 0
-        population, tally = tallies[worst]
+        held = np.array([tally.held[name] for _, tally in tallies])
+        failed = sum(map(fails, held, sizes))
+        worst = int(np.argmin(np.where(enough, held / sizes, 1.0))) if any(enough) else 0
         rows.append([
-            claim, f"{len(tallies)}", f"{runs:,}", f"{100 * total / runs:.1f} %",
-            f"{100 * np.mean(shares):.1f} %", f"{failed or 'no'}",
-            f"{100 * shares[worst]:.1f} % of {tally.runs}: {population.name}",
+            claim, f"{len(tallies)}", f"{runs:,}", f"{100 * held.sum() / runs:.1f} %",
+            f"{100 * np.mean(held / sizes):.1f} %", f"{failed or 'no'}",
+            f"{100 * held[worst] / sizes[worst]:.1f} % of {sizes[worst]}: {tallies[worst][0].name}",
         ])  # fmt: skip
     return rows
 
@@ -471,17 +427,17 @@ def calibration(tallies: Sequence[Tally]) -> tuple[Floats, Floats, Floats]:
         return off, np.sqrt(variance) / weight, weight / weight.sum()
 
 
-def _tenths(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
+def _tenths(tallies: Tallies) -> list[list[str]]:
     off, error, share = calibration([tally for _, tally in tallies])
     rows = [["stated", "too high by", "standard error", "share of all"]]
     for place in np.flatnonzero(share > 0):
         ends = f"{place / BINS:.1f} to {(place + 1) / BINS:.1f}"
-        rows.append([ends, f"{100 * off[place]:.1f}", f"{100 * error[place]:.1f}",
-                     f"{100 * share[place]:.1f} %"])  # fmt: skip
+        figures = [f"{100 * each[place]:.1f}" for each in (off, error, share)]
+        rows.append([ends, *figures[:2], f"{figures[2]} %"])
     return rows
 
 
-def _capped(tallies: Sequence[tuple[Population, Tally]]) -> str:
+def _capped(tallies: Tallies) -> str:
     capped = np.sum([tally.capped / tally.runs for _, tally in tallies], axis=0)
     return (
         "With few tasks or families, a high probability is stated only as "
@@ -490,14 +446,12 @@ def _capped(tallies: Sequence[tuple[Population, Tally]]) -> str:
     )
 
 
-def _plans(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:
+def _plans(tallies: Tallies) -> list[list[str]]:
     ratios = [float(np.median(tally.plans)) for _, tally in tallies if tally.plans]
     near = np.mean([0.8 <= ratio <= 1.25 for ratio in ratios])
-    return [
-        ["settings", "right within 20 %", "lowest", "median", "highest"],
-        [f"{len(ratios)}", f"{100 * near:.0f} %",
-         *(f"{each:.2f}" for each in np.quantile(ratios, [0, 0.5, 1]))],
-    ]  # fmt: skip
+    ends = [f"{each:.2f}" for each in np.quantile(ratios, [0, 0.5, 1])]
+    header = ["settings", "right within 20 %", "lowest", "median", "highest"]
+    return [header, [f"{len(ratios)}", f"{100 * near:.0f} %", *ends]]
 
 
 def _failures(benchmarks: int = 400) -> list[list[str]]:
@@ -505,11 +459,9 @@ def _failures(benchmarks: int = 400) -> list[list[str]]:
     shares = (0.005, 0.02, 0.05, 0.1, 0.2)
     rows = [["tasks", "left out up to", *(f"fails on {100 * share:g} %" for share in shares)]]
     for tasks in (10, 20, 50, 100, 200):
-        row = [f"{tasks}", f"{100 * unseen_share(tasks, 3, 0.05):.1f} %"]
-        for share in shares:
-            told = told_apart(np.array([share, 0.0, 0.0]), tasks, benchmarks)
-            row.append(f"{100 * told:.1f} %")
-        rows.append(row)
+        told = (told_apart(np.array([share, 0.0, 0.0]), tasks, benchmarks) for share in shares)
+        figures = (unseen_share(tasks, 3, 0.05), *told)
+        rows.append([f"{tasks}", *(f"{100 * each:.1f} %" for each in figures)])
     return rows
 
 
@@ -520,9 +472,7 @@ def told_apart(failures: Floats, tasks: int, benchmarks: int, seed: int = 0) -> 
     ----------
     failures : (M,) the share of tasks on which each method fails badly.
     """
-    random = np.random.default_rng(seed)
-    cells = np.arange(tasks)
-    told = 0
+    random, cells, told = np.random.default_rng(seed), np.arange(tasks), 0
     for _ in range(benchmarks):
         failed = random.random((len(failures), tasks)) < failures[:, None]
         values = random.standard_normal(failed.shape) - _FAILURE * (failed - failures[:, None])

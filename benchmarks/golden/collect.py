@@ -12,21 +12,15 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.golden.cases import (
-    ArrayCase,
-    AuditCase,
-    RefusalCase,
-    RunCase,
-    Selection,
-    TableCase,
-    tables,
-)
-from benchmarks.golden.compare import without_seconds, worded
+from benchmarks.golden import cases as asked
+from benchmarks.golden.compare import worded
 from benchmarks.golden.frozen import Ask, Evaluate, GoldenError, Reply
+from fairbench.evaluation.table import COSTS
 from fairbench.results.runs import LAST, Run
 
 # The answers of a tree: kind -> case -> answer.
 Answers = dict[str, Any]
+Say = Callable[[str], None]
 FAILED = "failed"
 _NUMBER = re.compile(r"(?<![\w.])[<>]?-?\d+(?:\.\d+)?%?")
 
@@ -60,10 +54,10 @@ def only(paths: Iterable[Path]) -> Path:
     ------
     GoldenError : there is none, or several.
     """
-    result = list(paths)
-    if len(result) != 1:
-        raise GoldenError(f"there are {len(result)} files where one is expected: {result}")
-    return result[0]
+    first, *others = [*paths] or [None]
+    if first is None or others:
+        raise GoldenError(f"there are {len(others)} files where one is expected: {others}")
+    return first
 
 
 # Collecting what a tree makes of runs: their metrics, comparisons and trade-offs.
@@ -72,9 +66,7 @@ RECORDS = f"runs/*/{LAST}"  # in a results folder
 ALWAYS = ("tracking=none", "figures=false", "data.download=false")
 
 
-def answer_runs(
-    ask: Ask, folder: Path, cases: Iterable[RunCase], say: Callable[[str], None]
-) -> Answers:
+def answer_runs(ask: Ask, folder: Path, cases: Iterable[asked.RunCase], say: Say) -> Answers:
     """Run the cases in the results folders they name; note each run's id by its case's name."""
     answers: Answers = {}
     ids: dict[str, str] = {}
@@ -95,66 +87,54 @@ _IDS = "ids.json"  # of the runs, by the names of their cases: ids change
 
 
 def _metrics(path: Path) -> Any:
+    """Return the metrics of a run, without how long something took."""
     table = Run(path.parent).all_metrics()
-    return metric_columns(table[without_seconds(table["metric"].tolist())])
+    return metric_columns(table[~table["metric"].isin(COSTS)])
 
 
-def answer_tables(ask: Ask, folder: Path, cases: Iterable[TableCase]) -> Answers:
+def answer_tables(ask: Ask, folder: Path, cases: Iterable[asked.TableCase]) -> Answers:
     """Compare finished runs and trade them off: the table, and the numbers that are printed."""
     written_to = {"compare": "report/comparison/*.csv", "tradeoff": "report/tradeoff/*.csv"}
+    how: dict[str, Any] = {"float_precision": "round_trip", "keep_default_na": False}
     answers: Answers = {}
     ids = run_ids(folder)
+
+    def named(text: str) -> str:
+        """Return a text in which runs are called by their cases' names."""
+        for name, run in ids.items():
+            text = text.replace(run, name)
+        return text
+
     for case in cases:
         results = folder / case.results
         shutil.rmtree(results / "report", ignore_errors=True)
         reply = ask(case.task, (*with_ids(case.words, ids), f"results={case.results}"), folder)
-        written = [
-            columns(
-                pd.read_csv(
-                    io.StringIO(_named(path.read_text(), ids)),
-                    float_precision="round_trip",
-                    keep_default_na=False,
-                )
-            )
-            for path in sorted(results.glob(written_to[case.task]))
-        ]
-        printed = numbers_in(_named(reply.printed, ids)) if case.task == "compare" else []
+        texts = [named(path.read_text()) for path in sorted(results.glob(written_to[case.task]))]
+        written = [columns(pd.read_csv(io.StringIO(text), **how)) for text in texts]
+        printed = numbers_in(named(reply.printed)) if case.task == "compare" else []
         answers[case.name] = failed(reply) or {"table": written, "printed": printed}
     return answers
 
 
 def run_ids(folder: Path) -> dict[str, str]:
     """Return the ids of the runs that were made in a folder, by the names of their cases."""
-    ids: dict[str, str] = json.loads((folder / _IDS).read_text())
-    return ids
+    return dict(json.loads((folder / _IDS).read_text()))
 
 
 def with_ids(words: Iterable[str], ids: Mapping[str, str]) -> list[str]:
     """Return words of a command in which runs that are compared are called by their ids."""
-    return [
-        re.sub(r"\w+", lambda name: ids.get(name[0], name[0]), word)
-        if word.startswith("runs=")
-        else word
-        for word in words
-    ]
 
+    def called(word: str) -> str:
+        return re.sub(r"\w+", lambda name: ids.get(name[0], name[0]), word)
 
-def _named(text: str, ids: Mapping[str, str]) -> str:
-    """Return a text in which runs are called by their cases' names."""
-    for name, run in ids.items():
-        text = text.replace(run, name)
-    return text
+    return [called(word) if word.startswith("runs=") else word for word in words]
 
 
 # Collecting a tree's answers: plain columns, lists, texts and numbers, each with a name.
 
 
 def collect(
-    ask: Ask,
-    evaluate: Evaluate,
-    folder: Path,
-    selection: Selection,
-    say: Callable[[str], None],
+    ask: Ask, evaluate: Evaluate, folder: Path, selection: asked.Selection, say: Say
 ) -> Answers:
     """Ask a tree all cases of a selection, in a folder of its own; return its answers by kind."""
     runs = answer_runs(ask, folder, selection.runs, say)
@@ -178,31 +158,24 @@ def failures(answers: Answers) -> list[str]:
     ]
 
 
-def answer_audits(ask: Ask, folder: Path, cases: Iterable[AuditCase]) -> Answers:
+def answer_audits(ask: Ask, folder: Path, cases: Iterable[asked.AuditCase]) -> Answers:
     """Audit the tables: the record, and of labelling the numbers that are printed as well."""
     answers: Answers = {}
     for case in cases:
         place = folder / "audits" / case.name
         write_tables(place)
         replies = [ask(task, words, place) for task, words in case.steps]
-        failure = next(filter(None, map(failed, replies)), None)
-        printed = [numbers_in(reply.printed) for reply in replies[:-1]]
-        answers[case.name] = failure or {
-            "record": _record(only((place / "out").glob("*.json"))),
-            "printed": printed,
-        }
+        answers[case.name] = next(filter(None, map(failed, replies)), None)
+        if not answers[case.name]:
+            record = json.loads(only((place / "out").glob("*.json")).read_text())
+            if "metrics" in record:
+                record["metrics"] = metric_columns(pd.DataFrame(record["metrics"]))
+            printed = [numbers_in(reply.printed) for reply in replies[:-1]]
+            answers[case.name] = {"record": record, "printed": printed}
     return answers
 
 
-def _record(path: Path) -> Any:
-    """Return the record of an audit, its metrics as the columns of their table."""
-    record = json.loads(path.read_text())
-    if "metrics" in record:
-        record["metrics"] = metric_columns(pd.DataFrame(record["metrics"]))
-    return record
-
-
-def answer_refusals(ask: Ask, folder: Path, cases: Iterable[RefusalCase]) -> Answers:
+def answer_refusals(ask: Ask, folder: Path, cases: Iterable[asked.RefusalCase]) -> Answers:
     """Ask what is to be refused: the exit status, the causes left out, and any traceback."""
     answers: Answers = {}
     write_tables(folder)
@@ -215,21 +188,21 @@ def answer_refusals(ask: Ask, folder: Path, cases: Iterable[RefusalCase]) -> Ans
     return answers
 
 
-def answer_arrays(evaluate: Evaluate, folder: Path, cases: Sequence[ArrayCase]) -> Answers:
+def answer_arrays(evaluate: Evaluate, folder: Path, cases: Sequence[asked.ArrayCase]) -> Answers:
     """Evaluate the arrays; of a refusal the causes that it leaves out are kept."""
     questions = [{"arguments": case.arguments, "evaluator": case.evaluator} for case in cases]
-    answers = evaluate(questions, folder)
-    return {case.name: _unworded(case, answer) for case, answer in zip(cases, answers, strict=True)}
-
-
-def _unworded(case: ArrayCase, answer: Any) -> Any:
-    if isinstance(answer, pd.DataFrame):
-        return metric_columns(answer)
-    return {"refused": True, "missing": [w for w in case.cause if w not in answer]}
+    answers: Answers = {}
+    for case, answer in zip(cases, evaluate(questions, folder), strict=True):
+        if isinstance(answer, pd.DataFrame):
+            answers[case.name] = metric_columns(answer)
+        else:
+            missing = [word for word in case.cause if word not in answer]
+            answers[case.name] = {"refused": True, "missing": missing}
+    return answers
 
 
 def write_tables(folder: Path) -> None:
     """Write the tables to be audited into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables().items():
+    for name, table in asked.tables().items():
         table.to_csv(folder / name, index=False)

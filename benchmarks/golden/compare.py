@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 
 from benchmarks.golden.frozen import ROOT
-from fairbench.evaluation.table import COSTS, SETTINGS, setting_text
+from fairbench.evaluation.table import SETTINGS, setting_text
 from fairbench.metrics.registry import BINARY, metrics_of
 
 # Neither a result nor the same twice: the version, where files were, when and by what it was made.
@@ -48,15 +48,10 @@ def worded(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=kinds).assign(setting=setting)
 
 
-def without_seconds(metrics: Sequence[str]) -> list[bool]:
-    """Say of each metric whether it is compared: how long something took is not."""
-    return [metric not in COSTS for metric in metrics]
-
-
 # Comparing two collections of answers, and saying in words where they differ.
 
 Same = Callable[[Any, Any], bool]
-_TEN, _TWELVE = 1e-9, 1e-12
+Columns = dict[str, list[Any]]
 
 
 def same_bits(one: Any, other: Any) -> bool:
@@ -66,19 +61,16 @@ def same_bits(one: Any, other: Any) -> bool:
 
 def same_to_ten_digits(one: Any, other: Any) -> bool:
     """Say whether two numbers agree as far as ten digits tell; texts are the same or not."""
-    return _same(one, other, _TEN)
+    return _same(one, other, 1e-9)
 
 
 def same_but_for_sums(one: Any, other: Any) -> bool:
     """Say whether two numbers agree to twelve digits: as far as the order of a sum allows."""
-    return type(one) is type(other) and _same(one, other, _TWELVE)
+    return type(one) is type(other) and _same(one, other, 1e-12)
 
 
 def _same(one: Any, other: Any, tolerance: float) -> bool:
-    numbers = [
-        isinstance(each, int | float) and not isinstance(each, bool) for each in (one, other)
-    ]
-    if not all(numbers):
+    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in (one, other)):
         return same_bits(one, other)
     if math.isnan(one) or math.isnan(other):
         return math.isnan(one) and math.isnan(other)
@@ -97,11 +89,19 @@ def differences(was: Any, found: Any, same: Same, where: str = "") -> Iterator[s
     if isinstance(was, dict) and isinstance(found, dict):
         yield from _of_keys(was, found, same, where)
     elif where.endswith(", printed"):
-        yield from _of_printed(was, found, where)
-    elif isinstance(was, list) and isinstance(found, list):
-        yield from _of_items(was, found, same, where)
-    elif not same(was, found):
-        yield f"{where}: was {was!r}, is {found!r}"
+        # The frozen terminal also shows how it was computed: what is shown today is in what was
+        # shown then, in the same order.
+        rest = iter(was)
+        if wrong := [number for number in found if number not in rest]:
+            yield f"{where}: {wrong[0]!r} was not printed, or in another place"
+    elif not (isinstance(was, list) and isinstance(found, list)):
+        if not same(was, found):
+            yield f"{where}: was {was!r}, is {found!r}"
+    elif len(was) != len(found):
+        yield f"{where}: had {len(was)} items, has {len(found)}"
+    else:
+        for place, (one, other) in enumerate(zip(was, found, strict=True), start=1):
+            yield from differences(one, other, same, f"{where}, item {place}")
 
 
 def _of_keys(was: dict[str, Any], found: dict[str, Any], same: Same, where: str) -> Iterator[str]:
@@ -117,27 +117,7 @@ def _of_keys(was: dict[str, Any], found: dict[str, Any], same: Same, where: str)
             yield from differences(was[key], found[key], same, f"{where}, {key}" if where else key)
 
 
-def _of_printed(was: list[Any], found: list[Any], where: str) -> Iterator[str]:
-    """Compare the numbers that two terminals show: the frozen one also shows how it was computed.
-
-    What is shown today is in what was shown then, in the same order.
-    """
-    rest = iter(was)
-    if wrong := [number for number in found if number not in rest]:
-        yield f"{where}: {wrong[0]!r} was not printed, or in another place"
-
-
-def _of_items(was: list[Any], found: list[Any], same: Same, where: str) -> Iterator[str]:
-    if len(was) != len(found):
-        yield f"{where}: had {len(was)} items, has {len(found)}"
-        return
-    for place, (one, other) in enumerate(zip(was, found, strict=True), start=1):
-        yield from differences(one, other, same, f"{where}, item {place}")
-
-
-def _of_cells(
-    was: dict[str, list[Any]], found: dict[str, list[Any]], same: Same, where: str
-) -> Iterator[str]:
+def _of_cells(was: Columns, found: Columns, same: Same, where: str) -> Iterator[str]:
     """Compare two tables, and name a row by the texts in it.
 
     Metrics, and statistics of them, that the first does not know are new, and nothing to compare.
@@ -160,31 +140,32 @@ def _of_cells(
 _SUBJECT = ("repeat", "fold", "variant", "metric", "statistic", "attribute", "group", "setting")
 
 
-def _in_order_of(was: dict[str, list[Any]], found: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def _in_order_of(was: Columns, found: Columns) -> Columns:
     """Return a table of metrics with its rows in the order of another's, where both are alike.
 
     A table may be put together in another order, in which it says the same.
     """
     names = [name for name in _SUBJECT if name in was and name in found]
-    if "metric" not in names:
+    subjects, now = _rows(was, names), _rows(found, names)
+    if "metric" not in names or Counter(subjects) != Counter(now):
         return found
     places: dict[tuple[Any, ...], list[int]] = {}
-    for row, subject in enumerate(zip(*(found[name] for name in names), strict=True)):
+    for row, subject in enumerate(now):
         places.setdefault(subject, []).append(row)
-    subjects = list(zip(*(was[name] for name in names), strict=True))
-    if Counter(subjects) != Counter({subject: len(rows) for subject, rows in places.items()}):
-        return found
     order = [places[subject].pop(0) for subject in subjects]
     return {column: [values[row] for row in order] for column, values in found.items()}
 
 
-def _known_metrics(was: dict[str, list[Any]], found: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    keys = [name for name in ("metric", "statistic") if name in was and name in found]
-    if not keys:
-        return found
-    known, now = (list(zip(*(each[name] for name in keys), strict=True)) for each in (was, found))
-    kept = [row for row, key in enumerate(now) if key in {*known}]
-    return {column: [values[row] for row in kept] for column, values in found.items()}
+def _known_metrics(was: Columns, found: Columns) -> Columns:
+    names = [name for name in ("metric", "statistic") if name in was and name in found]
+    known = {*_rows(was, names)}
+    kept = [row for row, key in enumerate(_rows(found, names)) if key in known]
+    some = {column: [values[row] for row in kept] for column, values in found.items()}
+    return some if names else found
+
+
+def _rows(table: Columns, names: list[str]) -> list[tuple[Any, ...]]:
+    return list(zip(*(table[name] for name in names), strict=True))
 
 
 def is_table(value: Any) -> bool:

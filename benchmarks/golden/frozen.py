@@ -35,17 +35,6 @@ def frozen_tree() -> Iterator[Path]:
     ------
     GoldenError : this folder is no clone of the repository, or one without that commit.
     """
-    _check()
-    with tempfile.TemporaryDirectory(prefix="fairbench-frozen-") as folder:
-        tree = Path(folder) / COMMIT[:7]
-        _git("worktree", "add", "--quiet", "--detach", str(tree), COMMIT)
-        try:
-            yield tree
-        finally:
-            _git("worktree", "remove", "--force", str(tree))
-
-
-def _check() -> None:
     try:
         _git("cat-file", "-e", f"{COMMIT}^{{commit}}")
     except GoldenError as error:
@@ -53,6 +42,13 @@ def _check() -> None:
             f"the frozen commit {COMMIT[:12]} is not in {ROOT}: golden needs a full clone, "
             "which `git fetch --unshallow` makes of a shallow one"
         ) from error
+    with tempfile.TemporaryDirectory(prefix="fairbench-frozen-") as folder:
+        tree = Path(folder) / COMMIT[:7]
+        _git("worktree", "add", "--quiet", "--detach", str(tree), COMMIT)
+        try:
+            yield tree
+        finally:
+            _git("worktree", "remove", "--force", str(tree))
 
 
 def _git(*words: str) -> None:

@@ -9,7 +9,7 @@ error, of both differences, and the bound on further gain hold. It takes about a
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,18 +94,18 @@ def search(
     population: Population, *, people: int, trials: int, within: float, worth: float
 ) -> dict[str, float]:
     """Search once; return what was said, and what is true."""
-    validation, test, truth = (
-        population.people(count, purpose)
-        for count, purpose in ((people, "validation"), (people, "test"), (TRULY, "truth"))
-    )
+    sizes = {"validation": people, "test": people, "truth": TRULY}
+    validation, test, truth = (population.people(sizes[purpose], purpose) for purpose in sizes)
     models = np.vstack([population.in_use, population.candidates(trials, "tried")])
     gaps, errors = validation.measured(models)
     for tried in range(1, trials + 1):
         place = least_gap(gaps[: tried + 1], errors[: tried + 1], within=within)
         if is_enough(float(gaps[place]), tried, worth=worth, risk=RISK):
             break
-    pair = models[[0, place]]
-    said = compare_models(_rows(test, pair), gap_named("statistical_parity"), level=LEVEL)
+    pair, nothing = models[[0, place]], np.zeros(people, np.int64)
+    of_test = test.label, test.group, test.decisions(pair)
+    rows = SharedRows(nothing, nothing, np.arange(people), *of_test, ("a", "b"))
+    said = compare_models(rows, gap_named("statistical_parity"), level=LEVEL)
     upper, chance = said.gaps[1][2], float(chance_of_better(tried, risk=(1 - LEVEL) / 2))
     true_gaps, true_errors = truth.measured(pair)
     fresh = population.candidates(FRESH, "fresh")
@@ -115,7 +115,7 @@ def search(
     gain[better] = true_gaps[1] - truth.measured(fresh[better])[0]
     chosen = np.where(better, seen[0], np.inf).reshape(-1, 10).argmin(axis=1)
     of_ten = gain.reshape(-1, 10)[np.arange(len(chosen)), chosen]  # of none that is better, 0
-    values = {
+    values = {  # what is true, and what was said: a value and both ends
         "gap": (true_gaps[1], said.gaps[1]),
         "error": (true_errors[1], said.errors[1]),
         "gap in use": (true_gaps[0], said.gaps[0]),
@@ -125,21 +125,7 @@ def search(
         "further gain": (gain.mean(), (0.0, -np.inf, float(further_gain(upper, chance)))),
         "gain of ten": (of_ten.mean(), (0.0, -np.inf, float(further_gain(upper, chance, more=10)))),
     }
-    return {
-        "tried": float(tried),
-        "stopped by the rule": float(tried < trials),
-        **_covered(values),
-    }
-
-
-def _covered(values: Mapping[str, tuple[float, tuple[float, ...]]]) -> dict[str, float]:
-    """Return whether each interval has the truth, how wide it is, and the truth.
-
-    Parameters
-    ----------
-    values : what is true and what was said, a value and both ends; no lower end is minus infinity.
-    """
-    lines = {}
+    lines = {"tried": float(tried), "stopped by the rule": float(tried < trials)}
     for name, (true, (_, lower, upper)) in values.items():
         lines[f"{name}: covered"] = float(lower <= true <= upper)
         lines[f"{name}: width"] = upper - (0.0 if np.isinf(lower) else lower)
@@ -147,32 +133,17 @@ def _covered(values: Mapping[str, tuple[float, tuple[float, ...]]]) -> dict[str,
     return lines
 
 
-def _rows(people: People, models: Floats) -> SharedRows:
-    nothing = np.zeros(len(people.label), np.int64)
-    return SharedRows(
-        nothing, nothing, np.arange(len(nothing)), people.label, people.group,
-        people.decisions(models), ("a", "b"),
-    )  # fmt: skip
-
-
 def coverage(
     populations: Sequence[int], *, people: int = 400, trials: int = 100, within: float = 0.01,
     worth: float = 0.005,
 ) -> pd.DataFrame:  # fmt: skip
     """Return how often each statement holds, its mean width, and the mean truth."""
-    searched = pd.DataFrame(
-        search(Population(seed), people=people, trials=trials, within=within, worth=worth)
-        for seed in populations
-    )
-    names = list(dict.fromkeys(c.partition(": ")[0] for c in searched if ": " in c))
-    table = pd.DataFrame(
-        {
-            column: [searched[f"{name}: {column}"].mean() for name in names]
-            for column in ("covered", "width", "true")
-        },
-        index=names,
-    )
-    table.attrs = searched[["tried", "stopped by the rule"]].mean().to_dict()
+    how = {"people": people, "trials": trials, "within": within, "worth": worth}
+    means = pd.DataFrame(search(Population(seed), **how) for seed in populations).mean()
+    of = means[means.index.str.contains(": ")]
+    values, columns = of.to_numpy().reshape(-1, 3), ("covered", "width", "true")
+    table = pd.DataFrame(values, [name.partition(": ")[0] for name in of.index[::3]], columns)
+    table.attrs = means[["tried", "stopped by the rule"]].to_dict()
     return table
 
 

@@ -133,22 +133,19 @@ def study(population: Planned, pages: int) -> Study:
         evaluator = Evaluator(epsilon=EPSILON)
         _, counts = seen.evaluate(evaluator, 0, counts_alone=True)
         risk = risk_of(len(counts) * len(RATE_OF))
-        asked = partial(
-            gaps_of,
-            epsilon=EPSILON,
-            risk=risk,
-            minimum=evaluator.minimum_group_size,
-            assumed=False,
-        )
+        asked = partial(gaps_of, epsilon=EPSILON, risk=risk, assumed=False)
+        asked = partial(asked, minimum=evaluator.minimum_group_size)
         gaps = with_needed(asked(counts), seen, counts, risk, 0)
+        named = [
+            (number, gap, verdict)
+            for gap in gaps
+            for supposed, number in gap.needed.items()
+            if (verdict := population.names(supposed, gap))
+        ]
+        result.questions += len(named)
         followed: dict[int, bool] = {}
-        for gap in gaps:
-            for supposed, number in gap.needed.items():
-                if not (verdict := population.names(supposed, gap)):
-                    continue
-                result.questions += 1
-                if number is None:
-                    continue
+        for number, gap, verdict in named:
+            if number is not None:
                 after = population.seen(drawn, number)
                 after = replace(after, groups={gap.attribute: after.groups[gap.attribute]})
                 _, then = after.evaluate(evaluator, 0, counts_alone=True)

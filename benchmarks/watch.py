@@ -36,9 +36,8 @@ def boundary(draw: np.random.Generator, rows: int) -> WatchedRows:
 
 def false_alarms(repetitions: int, rows: int = 100_000) -> list[int]:
     """Return how many alarms each watch of unchanging rows ever gives, which looks after each."""
-    options = WatchOptions(
-        path=Path("x"), group=("group",), target="y", score="s", metrics=METRICS, epsilon=0.05
-    )
+    asked = {"group": ("group",), "target": "y", "score": "s", "metrics": METRICS}
+    options = WatchOptions(path=Path("x"), epsilon=0.05, **asked)  # type: ignore[arg-type]
     state, counts = WatchState(options, groups={"group": ("A", "B")}), []
     for i in range(repetitions):
         table = boundary(rng(0, "watch", i), rows)
@@ -108,15 +107,9 @@ def show_delays(repetitions: int) -> None:
             mean, said, fixed = delay(rates, share, epsilon, gaps, repetitions)
             name = f"{rates[0]:g}, {rates[1]:g}; {share:.0%}; {epsilon:g}"
             rows.append((name, gaps, f"{mean:.0f}", f"{said:.0f}", f"{fixed:.0f}", mean / fixed))
-    header = (
-        "rates; first's share; epsilon",
-        "gaps",
-        "found after",
-        "predicted",
-        "fixed test",
-        "ratio",
-    )
-    show("Mean rows until a gap of 0.05 beyond epsilon is found", header, rows)
+    header = ("gaps", "found after", "predicted", "fixed test", "ratio")
+    title = "Mean rows until a gap of 0.05 beyond epsilon is found"
+    show(title, ("rates; first's share; epsilon", *header), rows)
 
 
 PARTS = {"false_alarms": show_false_alarms, "delays": show_delays}

@@ -21,6 +21,7 @@ from fairbench import Evaluator, evaluate
 from fairbench.core.arrays import Floats, rng
 from fairbench.evaluation.table import VALUE, setting_text
 
+Codes = NDArray[np.intp]
 KEY = ["metric", "attribute", "group", "setting"]
 LARGE = 20_000  # rows of the large sample
 SIZES = (150, 500, 1500)
@@ -86,9 +87,7 @@ class Random:
         second = (0.5 + _GOLDEN * index) % 1
         return self._arguments(np.concatenate(cells), first, second, np.full(len(first), np.nan))
 
-    def _arguments(
-        self, cell: NDArray[Any], first: Floats, second: Floats, third: Floats
-    ) -> dict[str, Any]:
+    def _arguments(self, cell: Codes, first: Floats, second: Floats, third: Floats) -> Arguments:
         features = {name: np.array(groups)[cell] for name, groups in self.attributes.items()}
         deviation = 1.2 * special.ndtri(first)
         if self.regression:
@@ -98,12 +97,10 @@ class Random:
             return {"prediction": prediction, "sensitive_features": features, **columns}
         score = special.expit(self.centre[cell] + deviation)
         chance = special.expit(self.centre[cell] + self.slope[cell] * deviation)
-        labels = (third < chance).astype(float)
-        if np.isnan(third).any():
-            labels = _evenly(chance, cell)
+        uneven = (third < chance).astype(float)
         return {
             "task": "binary",
-            "target": labels,
+            "target": _evenly(chance, cell) if np.isnan(third).any() else uneven,
             "prediction": (score > self.base).astype(int),
             "sensitive_features": features,
             "score": score,
@@ -111,7 +108,7 @@ class Random:
         }
 
 
-def _evenly(chance: Floats, cell: NDArray[Any]) -> Floats:
+def _evenly(chance: Floats, cell: Codes) -> Floats:
     """Return labels whose running sum never leaves that of the chances by more than 1/2."""
     labels = np.empty(len(chance))
     for c in np.unique(cell):
@@ -121,12 +118,8 @@ def _evenly(chance: Floats, cell: NDArray[Any]) -> Floats:
 
 
 # Data sets: the arguments of `evaluate`, and the rows that the truth has a value for.
-Known = list[tuple[dict[str, Any], pd.DataFrame]]
-
-
-def _everything() -> list[Setting]:
-    """Return so many random populations, as one."""
-    return [Setting(name=f"{POPULATIONS} random populations")]
+Arguments = dict[str, Any]
+Known = list[tuple[Arguments, pd.DataFrame]]
 
 
 def _draw(_: Setting, replications: int, draw: np.random.Generator) -> Sample:
@@ -137,19 +130,21 @@ def _draw(_: Setting, replications: int, draw: np.random.Generator) -> Sample:
         large = _rows(population.even(), Evaluator(draws=100))
         rows = large.loc[large["value"].notna(), [*KEY, "value"]]
         known.append((population.drawn(draw), rows))
-    all_rows = pd.concat([rows for _, rows in known], ignore_index=True)
-    by_metric = all_rows.groupby("metric", sort=False)
-    truth = {str(metric): of["value"].to_numpy() for metric, of in by_metric}
-    return Sample(known, truth)
+    return Sample(known, _by_metric([rows for _, rows in known], "value"))
 
 
-def _rows(arguments: dict[str, Any], evaluator: Evaluator) -> pd.DataFrame:
+def _by_metric(parts: Sequence[pd.DataFrame], column: str) -> dict[str, Floats]:
+    """Return a column of each metric, over all rows."""
+    groups = pd.concat(parts, ignore_index=True).groupby("metric", sort=False)
+    return {str(metric): of[column].to_numpy() for metric, of in groups}
+
+
+def _rows(arguments: Arguments, evaluator: Evaluator) -> pd.DataFrame:
     """Return the rows of an evaluation, called after their statistic, with settings as texts."""
-    words = dict(arguments)
-    table = evaluate(words.pop("target"), words.pop("prediction"), **words, evaluator=evaluator)
+    table = evaluate(**arguments, evaluator=evaluator)
     other = table["statistic"] != VALUE
     table.loc[other, "metric"] += ", " + table["statistic"].astype(str)
-    if words["task"] == "regression":
+    if arguments["task"] == "regression":
         table["metric"] += " (regression)"
     return table.assign(setting=setting_text(table).astype(str))
 
@@ -158,29 +153,21 @@ def _intervals(evaluator: Evaluator, data: Known, _: np.random.Generator) -> End
     """Return both ends of every row that is known, NaN where none is printed."""
     parts = []
     for arguments, known in data:
-        table = _same_bins(_rows(arguments, evaluator), known)
+        table = _rows(arguments, evaluator)
+        of_diagram = table["metric"].str.startswith("reliability_")
+        # Bins of a diagram are numbered without the empty ones: where the population has one, they
+        # would be compared with others.
+        if of_diagram.sum() != known["metric"].str.startswith("reliability_").sum():
+            table = table[~of_diagram]
         parts.append(known[KEY].merge(table[[*KEY, "lower", "upper"]], on=KEY, how="left"))
-    result = pd.concat(parts, ignore_index=True)
-    ends = {
-        str(metric): (of["lower"].to_numpy(), of["upper"].to_numpy())
-        for metric, of in result.groupby("metric", sort=False)
-    }
-    return {metric: pair for metric, pair in ends.items() if not np.isnan(pair[0]).all()}
-
-
-def _same_bins(table: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows without those of a diagram in which a bin of the population is empty.
-
-    Bins are numbered without the empty ones, so that theirs would be compared with others.
-    """
-    of_diagram = table["metric"].str.startswith("reliability_")
-    if of_diagram.sum() == known["metric"].str.startswith("reliability_").sum():
-        return table
-    return table[~of_diagram]
+    lower, upper = (_by_metric(parts, end) for end in ("lower", "upper"))
+    printed = [metric for metric, ends in lower.items() if not np.isnan(ends).all()]
+    return {metric: (lower[metric], upper[metric]) for metric in printed}
 
 
 _MADE = {
     "ours": partial(_intervals, Evaluator()),
     BEFORE: partial(_intervals, Evaluator(interval="dirichlet")),
 }
-FAMILIES = (Family("evaluate", _everything, _draw, _MADE, POPULATIONS),)
+_ALL = [Setting(name=f"{POPULATIONS} random populations")]
+FAMILIES = (Family("evaluate", lambda: _ALL, _draw, _MADE, POPULATIONS),)

@@ -10,17 +10,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 # Each is a file here, whose `main` takes the other words and returns whether everything held.
-FAULTS = (
-    "bombs",
-    "flips",
-    "kills",
-    "names",
-    "namespaces",
-    "records",
-    "states",
-    "tables",
-    "texts",
-)
+FAULTS = ("bombs", "flips", "kills", "names", "namespaces", "records", "states", "tables", "texts")
 
 
 def main(words: list[str]) -> int:

@@ -173,20 +173,14 @@ def _changed(column: str, value: Any, at: int | None = None) -> bytes:
     return delimited(rows).encode()
 
 
-def _loop(folder: Path) -> Path:
-    path = folder / "table.csv"
-    path.symlink_to(path)
-    return path
+def _in_place(make: Callable[[Path], object]) -> Callable[[Path], Path]:
+    """Return what makes something else than a file in its place."""
 
+    def write(folder: Path) -> Path:
+        make(path := folder / "table.csv")
+        return path
 
-def _fifo(folder: Path) -> Path:
-    os.mkfifo(folder / "table.csv")
-    return folder / "table.csv"
-
-
-def _folder(folder: Path) -> Path:
-    (folder / "table.csv").mkdir()
-    return folder / "table.csv"
+    return write
 
 
 def _declared(folder: Path) -> Path:
@@ -301,9 +295,10 @@ ENCODINGS = (
     columns("script in Parquet", ["<script>", "[/x]"] * 30, labels=["<script>", "[/x]"] * 30),
 )  # fmt: skip
 FILES = (
-    Case("a folder", _folder, refused={"run": "no file", "audit": "is not a file"}),
-    Case("a pipe", _fifo, refused={"run": "no file", "audit": "is not a file"}),
-    Case("a link to itself", _loop, refused={"run": "no file", "audit": "is not a file"}),
+    Case("a folder", _in_place(Path.mkdir), refused={"run": "no file", "audit": "is not a file"}),
+    Case("a pipe", _in_place(os.mkfifo), refused={"run": "no file", "audit": "is not a file"}),
+    Case("a link to itself", _in_place(lambda path: path.symlink_to(path)),
+         refused={"run": "no file", "audit": "is not a file"}),
     Case("a name that is too long", lambda folder: folder / f"{'n' * 300}.csv",
          refused={"": "name too long"}),
     text("a name with signs", _PLAIN, file="[red] <b>\x1b[31m $x$.csv"),

@@ -183,10 +183,8 @@ def by_size(codes: Codes, names: Sequence[str]) -> pd.Categorical:
     """Return the group of each row as a category, of those that there are, the largest first."""
     size = np.bincount(codes, minlength=len(names))
     order = np.argsort(-size, kind="stable")
-    order = order[size[order] > 0]
-    place = np.zeros(len(names), np.intp)
-    place[order] = np.arange(len(order))
-    return pd.Categorical.from_codes(place[codes], [names[g] for g in order])
+    there = [names[g] for g in order if size[g]]
+    return pd.Categorical.from_codes(np.argsort(order)[codes], there)
 
 
 def parts(given: Sequence[float], count: int) -> Floats:

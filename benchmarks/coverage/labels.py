@@ -109,13 +109,16 @@ class Pools:
 
     def labelled(self, code: Codes, groups: int, weight: Floats | None = None) -> LabelledRows:
         """Return all rows together, in these groups."""
-        score, decision, rows = (
-            self.score.ravel(),
-            self.decision.ravel(),
-            np.flatnonzero(self.known),
-        )
-        label = self.label.ravel()[rows]
+        score, decision, known = (each.ravel() for each in (self.score, self.decision, self.known))
+        label, rows = self.label.ravel()[known], np.flatnonzero(known)
         return LabelledRows(score, decision, code, groups, rows, label, weight)
+
+    @property
+    def counts(self) -> Codes:
+        """The labelled rows in the cells of the confusion table, (R, G, 4)."""
+        shape = len(self.score), self.groups, 4
+        place = 4 * self.code + (2 * self.label + self.decision).ravel()
+        return np.bincount(place[self.known.ravel()], minlength=np.prod(shape)).reshape(shape)
 
 
 def _populations() -> Sequence[Setting]:
@@ -189,7 +192,10 @@ def _chosen(population: Setting, group: Codes, wrong: Mask, draw: Random) -> Cod
 
 
 def _truths(population: Setting, grid: Floats, moved: Floats) -> Mapping[str, Floats]:
-    of_map = [_cells(population, grid, last, moved) for last in (False, True)]
+    of_map = [
+        _cells(grid, _probability(population, grid[None], np.full((1, len(grid)), last), moved))
+        for last in (False, True)
+    ]
     cells = np.stack([*[of_map[0]] * (len(population.shares) - 1), of_map[1]], axis=-2)
     several = len(population.shares) > 1
     result: dict[str, Floats] = {}
@@ -206,11 +212,10 @@ def _truths(population: Setting, grid: Floats, moved: Floats) -> Mapping[str, Fl
     }
 
 
-def _cells(population: Setting, grid: Floats, last: bool, moved: Floats) -> Floats:
-    """Return the probabilities (R, 4) of TN, FP, FN, TP in a group."""
-    chance = _probability(population, grid[None], np.full((1, len(grid)), last), moved)
-    decided = (grid <= 0.5, grid > 0.5)
-    parts = [(each * mine).mean(axis=1) for each in (1 - chance, chance) for mine in decided]
+def _cells(score: Floats, chance: Floats) -> Floats:
+    """Return the probabilities (..., 4) of TN, FP, FN and TP, of scores (..., N) alike."""
+    decided = (score <= 0.5, score > 0.5)
+    parts = [(each * mine).mean(axis=-1) for each in (1 - chance, chance) for mine in decided]
     return np.stack(parts, axis=-1)
 
 
@@ -286,10 +291,7 @@ def _assisted(pools: Pools, _: Random) -> Ends:
 
 def counts_alone(pools: Pools, of: Sequence[registry.Rate] = RATES) -> tuple[Floats, Floats]:
     """Return the counts of labelled rows by themselves, (K, R, G)."""
-    shape = len(pools.score), pools.groups, 4
-    place = pools.code * 4 + (2 * pools.label + pools.decision).ravel()
-    counted = np.bincount(place[pools.known.ravel()], minlength=np.prod(shape))
-    return registry.shares_of(of, counted.reshape(shape))
+    return registry.shares_of(of, pools.counts)
 
 
 def _alone(pools: Pools, _: Random) -> Ends:
@@ -476,64 +478,44 @@ def pool_of(scores: str, second: str) -> Setting:
     return Setting(name=f"{scores}, second group {second}", scores=scores, second=second)
 
 
-@dataclass(frozen=True)
-class AlongPools:
-    """Rows in random order, (2 R, ROWS): R pools of the first group, then R of the second."""
-
-    score: Floats
-    label: Codes
-
-    def labelled(self, labels: int) -> LabelledIntervals:
-        """Return the intervals once the first rows of every pool have a label."""
-        pools = len(self.score)
-        decision = (self.score > 0.5).astype(np.int64).ravel()
-        group = np.repeat(np.arange(pools), ROWS_ALONG)
-        known = (np.arange(pools)[:, None] * ROWS_ALONG + np.arange(labels)).ravel()
-        label = self.label.ravel()[known]
-        rows = LabelledRows(self.score.ravel(), decision, group, pools, known, label)
-        counts = registry.binary_confusion(label, decision[known], group[known], n_groups=pools)
-        return LabelledIntervals.of(rows, counts, LEVEL, np.random.default_rng(0))
-
-
 def _draw_along(run: Setting, replications: int, draw: Random) -> Sample:
-    pools, chances = [], []
+    """Draw pools in random order: R of the first group, then R of the second."""
+    scores, labels, cells = [], [], []
     for second in (False, True):
-        other = second and run.second == "inverted"
         score, many = (
             SCORES_ALONG[run.scores](draw, s) for s in ((replications, ROWS_ALONG), (MANY,))
         )
-        chance = 1 - score if other else score
-        pools.append((score, (draw.random(score.shape) < chance).astype(np.int64)))
-        chances.append(_cells_along(many, 1 - many if other else many))
-    both = AlongPools(*(np.concatenate(parts) for parts in zip(*pools, strict=True)))
+        chance, of_many = score, many
+        if second and run.second == "inverted":
+            chance, of_many = 1 - score, 1 - many
+        scores.append(score)
+        labels.append((draw.random(score.shape) < chance).astype(np.int64))
+        cells.append(_cells(many, of_many))
     metrics = registry.metrics_of(registry.BINARY, "rate")
-    first, second_truth = np.array(chances)
-    truth = {name: metrics[name](first) for name in METRICS}
-    truth |= {APART + rate.name: rate(first) - rate(second_truth) for rate in DIFFERENCES}
-    return Sample(both, {name: np.full(replications, each) for name, each in truth.items()})
+    truth = {name: metrics[name](cells[0]) for name in METRICS}
+    truth |= {APART + rate.name: rate(cells[0]) - rate(cells[1]) for rate in DIFFERENCES}
+    score, label = np.concatenate(scores), np.concatenate(labels)
+    together = np.zeros_like(label)
+    pools = Pools(score, (score > 0.5).astype(np.int64), together, label, together > 0, 1)
+    return Sample(pools, {name: np.full(replications, each) for name, each in truth.items()})
 
 
-def _cells_along(score: Floats, chance: Floats) -> Floats:
-    """Return the expected shares of TN, FP, FN, TP."""
-    decided = (score <= 0.5, score > 0.5)
-    return np.array([(each * mine).mean() for each in (1 - chance, chance) for mine in decided])
-
-
-def along(pools: AlongPools, _: Random, *, anytime_valid: bool) -> Ends:
+def along(pools: Pools, _: Random, *, anytime_valid: bool) -> Ends:
     """Return what the intervals of all looks have in common, of each run (R,)."""
     common: dict[str, tuple[Floats, Floats]] = {}
     for labels in LOOKS:
-        intervals = pools.labelled(int(labels))
+        known = np.broadcast_to(np.arange(ROWS_ALONG) < labels, pools.score.shape)
+        looked = replace(pools, known=known)
+        rows, draw = looked.labelled(looked.code, len(known)), np.random.default_rng(0)
+        intervals = LabelledIntervals.of(rows, looked.counts[:, 0], LEVEL, draw)
         if anytime_valid:
             intervals = LastingIntervals.lasting(intervals)
-        for name, (lower, upper) in _at_once(intervals, len(pools.score) // 2).items():
-            low, high = common.get(name, (lower, upper))
+        for name, (lower, upper) in _at_once(intervals, len(known) // 2).items():
+            low, high = common.get(
+                name, (np.full_like(lower, -np.inf), np.full_like(upper, np.inf))
+            )
             common[name] = np.fmax(low, lower), np.fmin(high, upper)
-    unbounded = (-np.inf, np.inf)  # where no look had an interval
-    return {
-        name: tuple(np.where(np.isnan(e), u, e) for e, u in zip(ends, unbounded, strict=True))
-        for name, ends in common.items()
-    }  # type: ignore[return-value]
+    return common
 
 
 def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, tuple[Floats, Floats]]:

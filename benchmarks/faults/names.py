@@ -153,42 +153,33 @@ def paths(root: Path) -> dict[str, list[Path]]:
         sweep, sweep / "outcomes.json", study, study / "study.json", study / "trials.jsonl",
         results / "locks" / f"{run.name}.lock", results / "locks" / f"tuning-{study.name}.lock",
     ]  # fmt: skip
+    of_watch = ("watch.json", ".watch.json.lock", "results/report/watch-watch")
     return {
-        place: [path.relative_to(root) for path in of_place]
-        for place, of_place in {
-            "results": of_results,
-            "pack": [root / "pack.zip"],
-            "new": [root / "new", root / "new.zip", root / "out.csv"],
-            "label": [root / "label.json", root / ".label.json.lock", root / "loans-audit"],
-            "watch": [
-                root / "watch.json",
-                root / ".watch.json.lock",
-                results / "report/watch-watch",
-                results / "report/watch-watch/watch.html",
-            ],
-        }.items()
-    }  # fmt: skip
+        "results": [path.relative_to(root) for path in of_results],
+        "pack": [Path("pack.zip")],
+        "new": [Path("new"), Path("new.zip"), Path("out.csv")],
+        "label": [Path("label.json"), Path(".label.json.lock"), Path("loans-audit")],
+        "watch": [*map(Path, of_watch), Path(of_watch[-1], "watch.html")],
+    }
 
 
 def commands(root: Path) -> dict[str, list[str]]:
-    """Return the words of the commands that use each place; a ``|`` stands between commands."""
+    """Return the words of the commands that use each place."""
     first, second, *_ = (path.name for path in sorted((root / "results" / "runs").iterdir()))
-    pack = ["store unpack pack.zip out=new", "store ls results=pack.zip", "rank pack.zip"]
+    tune, run = " ".join(["tune", *TUNED]), " ".join(["run", *UNTRACKED])
     return {
         "results": [
             "store ls", f"store show {first}", f"table {first}", "table", "report pairs=false",
             "report", "choose dataset=simulated", f"compare {first} {second}",
             "tradeoff dataset=simulated", "leaderboard out=new", f"store verify {first}",
             "store gc hours=0", "store gc dry_run=true", "store pack out=new.zip",
-            f"store export {first} new.csv",
-            "store unpack pack.zip out=results", f"audit {first}", f"dossier model-card {first}",
-            " ".join(["run", *UNTRACKED]), " ".join(["run", *UNTRACKED, "figures=false", "seed=7"]),
-            " ".join(["tune", *TUNED]), " ".join(["tune", *TUNED, "resume=false"]), "sync",
+            f"store export {first} new.csv", "store unpack pack.zip out=results", f"audit {first}",
+            f"dossier model-card {first}", run, f"{run} figures=false seed=7", tune,
+            f"{tune} resume=false", "sync",
         ],
-        "pack": pack,
+        "pack": ["store unpack pack.zip out=new", "store ls results=pack.zip", "rank pack.zip"],
         "new": ["store pack out=new.zip", "store unpack pack.zip out=new", "table out=out.csv",
-                f"store export {first} out.csv",
-                f"audit {first} out=new"],
+                f"store export {first} out.csv", f"audit {first} out=new"],
         "label": ["label next state=label.json", "label ask state=label.json 5=1",
                   "label report state=label.json", "audit loans.csv " + " ".join(ASKED)],
         "watch": ["watch state=watch.json", "watch late.csv state=watch.json"],

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,11 +56,8 @@ class DirichletArms:
     @staticmethod
     def of(prior: Any, sizes: Sequence[int] | Codes, *, replications: int = 1) -> DirichletArms:
         """Return unlabelled arms, from (A, C) positive pseudo-counts and (A,) sizes."""
-        pseudo = np.asarray(prior, float)
-        alpha = np.broadcast_to(pseudo, (replications, *pseudo.shape)).copy()
-        shape = (replications, len(pseudo))
-        rows: Codes = np.broadcast_to(np.asarray(sizes, np.int64), shape).copy()
-        return DirichletArms(alpha, rows)
+        rows = np.tile(np.asarray(sizes, np.int64), (replications, 1))
+        return DirichletArms(np.tile(np.asarray(prior, float), (replications, 1, 1)), rows)
 
     def record(self, rows: Codes, arms: Codes, outcome: Codes) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
@@ -91,12 +88,9 @@ class BinnedArms(BetaArms):
     @staticmethod
     def of(prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1) -> BinnedArms:
         """Return unlabelled arms, from (A, B) priors and (A,) numbers of rows."""
-        shape = (replications, *prior.successes.shape)
-        pseudo = (
-            np.broadcast_to(array, shape).copy() for array in (prior.successes, prior.failures)
-        )
-        rows = np.broadcast_to(np.asarray(sizes, np.int64), shape[:2]).copy()
-        return BinnedArms(Beta(*pseudo), rows)
+        times = (replications, 1, 1)
+        pseudo = Beta(np.tile(prior.successes, times), np.tile(prior.failures, times))
+        return BinnedArms(pseudo, np.tile(np.asarray(sizes, np.int64), (replications, 1)))
 
     @staticmethod
     def outcome(bins: Codes, correct: NDArray[Any]) -> Codes:
@@ -134,20 +128,6 @@ def _ratio(part: Floats, other: Floats) -> Floats:
     return part / np.maximum(part + other, np.finfo(float).tiny)
 
 
-class _LabelledArms(Protocol):
-    """Arms that take labels."""
-
-    @property
-    def unlabelled(self) -> Codes:
-        """Return the rows of each arm without a label, (R, A)."""
-
-    def record(self, rows: Codes, arms: Codes, success: Any) -> None:
-        """Count one label for each (replication, arm)."""
-
-
-AnyArms = TypeVar("AnyArms", bound=_LabelledArms)
-
-
 @dataclass(frozen=True, eq=False)
 class Queues:
     """The rows of each arm in the order in which they would be labelled, for R replications.
@@ -163,10 +143,18 @@ class Queues:
 
     @staticmethod
     def of(
-        outcome: NDArray[Any], arm: Codes, generator: np.random.Generator, *, replications: int
+        outcome: NDArray[Any],
+        arm: Codes,
+        generator: np.random.Generator,
+        *,
+        replications: int,
+        arms: int = 0,
     ) -> Queues:
-        """Shuffle a pool: (n,) outcomes, codes from 0, of rows in (n,) arms 0 .. A - 1."""
-        sizes = np.bincount(arm)
+        """Shuffle a pool: (n,) outcomes, codes from 0, of rows in (n,) arms 0 .. A - 1.
+
+        Of `arms` arms, where the last of them may have no rows.
+        """
+        sizes = np.bincount(arm, minlength=arms)
         queues = np.zeros((replications, len(sizes), sizes.max(initial=0)), np.uint8)
         for g, size in enumerate(sizes):
             members = np.asarray(outcome, np.uint8)[arm == g]
@@ -174,7 +162,7 @@ class Queues:
             queues[:, g, :size] = generator.permuted(tiled, axis=1)
         return Queues(queues, sizes)
 
-    def label(self, arms: _LabelledArms, chosen: Codes) -> None:
+    def label(self, arms: Any, chosen: Codes) -> None:
         """Give each replication's (R, m) chosen arms, all different, one label; skip -1."""
         replications, columns = np.nonzero(chosen >= 0)
         arm = chosen[replications, columns]
@@ -186,10 +174,10 @@ class Queues:
 
 def assess(
     queues: Queues,
-    arms: AnyArms,
-    choose: Callable[[AnyArms], Codes],
+    arms: Any,
+    choose: Callable[[Any], Codes],
     *,
-    observe: Callable[[AnyArms], Any],
+    observe: Callable[[Any], Any],
     rounds: int,
     every: int = 1,
 ) -> list[Any]:
@@ -521,12 +509,17 @@ def ece_error(pool: ArmPool, arms: BetaArms) -> Floats:
 
 def reciprocal_rank(m: int) -> Measure:
     """Return the mean reciprocal rank of the m least accurate arms."""
+    return lambda pool, arms: rank(-arms.posterior.mean, -pool.accuracy, m)
 
-    def measure(pool: ArmPool, arms: BetaArms) -> Floats:
-        worst = np.argsort(pool.accuracy, kind="stable")[:m]
-        return mean_reciprocal_rank(arms.posterior.mean, worst)
 
-    return measure
+def rank(seen: Floats, truth: Floats, m: int) -> Floats:
+    """Return the mean reciprocal rank, (R,), of the m arms of the largest (A,) truth.
+
+    Parameters
+    ----------
+    seen : (R, A) what the arms seem to be.
+    """
+    return mean_reciprocal_rank(-seen, np.argsort(-truth, kind="stable")[:m])
 
 
 def mean_reciprocal_rank(seen: Floats, extreme: Codes) -> Floats:
@@ -576,7 +569,7 @@ class Question:
     name: str
     reward: Callable[[Any, Any], Reward]
     measures: Mapping[str, Measure]
-    labels: int
+    labels: int = 10**9
     plays: int = 1
     every: int = EVERY
 

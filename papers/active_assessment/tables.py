@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,50 +24,10 @@ from fairbench.cli.command import Results
 from fairbench.comparison.runs import load_predictions
 from fairbench.components.papers import run_main
 from fairbench.components.papers.active_assessment import assessment
-from fairbench.components.papers.active_assessment.assessment import (
-    CODE,
-    STRENGTH,
-    TEXT,
-    ArmPool,
-    BinnedArms,
-    BinnedPool,
-    Curves,
-    DirichletArms,
-    LowestRate,
-    Method,
-    MostCostly,
-    OutcomeEstimation,
-    OutcomePool,
-    Question,
-    Queues,
-    Rate,
-    accuracy,
-    accuracy_error,
-    as_coded,
-    assess,
-    binned_by_class,
-    by_class,
-    by_score,
-    by_superclass,
-    curves,
-    ece_error,
-    estimation,
-    lowest,
-    mean_reciprocal_rank,
-    mean_scores,
-    published_ece_error,
-    reciprocal_rank,
-    released,
-    true_positive_rate,
-)
-from fairbench.components.papers.black_box.estimation import (
-    DEAR,
-    human_costs,
-    person_costs,
-    superclass_costs,
-)
+from fairbench.components.papers.active_assessment.assessment import CODE, TEXT, Method
+from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.engine.matching import Effort, Numbers, number
-from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
+from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import MulticlassScores
 from fairbench.inference.posterior import confusion_posterior, uniform, uninformative_prior
@@ -116,15 +76,13 @@ class Matrices:
     def true(self) -> Floats:
         """Return the matrix of all labels."""
         nothing = np.full((self.classes, self.classes), 1e-12)
-        counts = confusion_posterior(self.scores, nothing)
-        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+        return _mean(confusion_posterior(self.scores, nothing))
 
     @cached_property
     def published(self) -> Floats:
         """Return the code's matrix of all labels: nearly the identity."""
         counts = np.diag(self.share * len(self.scores))
-        alpha = counts + uninformative_prior(self.classes, strength=CONFUSION_STRENGTH)
-        return np.asarray(alpha / alpha.sum(axis=1, keepdims=True))
+        return _mean(counts + uninformative_prior(self.classes, strength=CONFUSION_STRENGTH))
 
     def squared_distance(self, first: Floats, second: Floats) -> Floats:
         """Return the squared distance of matrices, classes weighted by their rows, (...)."""
@@ -137,30 +95,29 @@ class Matrices:
 
     def error(self, estimate: Floats) -> Floats:
         """Return the text's error of (R, C, C) estimates: in RMSEs of the scores' matrix."""
-        distance = self.squared_distance(estimate, self.true)
-        return np.asarray(np.sqrt(distance / self.squared_distance(self.by_scores, self.true)))
+        by_scores = assessment.mean_scores(self.scores)
+        unit = self.squared_distance(by_scores, self.true)
+        return np.asarray(np.sqrt(self.squared_distance(estimate, self.true) / unit))
 
-    @cached_property
-    def by_scores(self) -> Floats:
-        """Return the matrix that the scores alone give, without any label."""
-        return mean_scores(self.scores)
-
-    def pool(self, name: str, *, published: bool) -> OutcomePool:
+    def pool(self, name: str, *, published: bool) -> assessment.OutcomePool:
         """Return the rows by predicted class; a label shows the true class, or that class again."""
         shown = self.scores.prediction if published else self.scores.target
-        return OutcomePool(name, self.scores.prediction, shown, _shares(self.scores))
+        return assessment.OutcomePool(name, self.scores.prediction, shown, _shares(self.scores))
+
+
+def _mean(alpha: Floats) -> Floats:
+    """Return the mean of Dirichlet distributions, (..., C)."""
+    return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
 
 
 def _shares(scores: MulticlassScores) -> dict[str, Floats]:
     """Return what each prior takes for the shares of the true classes, (predicted, true)."""
     classes = len(scores.classes)
-    return {
-        "uniform": np.full((classes, classes), 1 / classes),
-        "scores": mean_scores(scores),
-    }
+    uniform = np.full((classes, classes), 1 / classes)
+    return {"uniform": uniform, "scores": assessment.mean_scores(scores)}
 
 
-def published_fall(arms: DirichletArms, theta: Floats, share: Floats) -> Floats:
+def published_fall(arms: assessment.DirichletArms, theta: Floats, share: Floats) -> Floats:
     """Return the code's reward, (R, A), which takes the drawn probabilities for pseudo-counts.
 
     The variance after a label is that of a Dirichlet distribution with the parameters theta and one
@@ -185,51 +142,37 @@ def errors(
     pool = matrices.pool(name, published=published)
     generator = rng(0, "active", name, "confusion", prior, strategy, published)
     strength = _NO_PRIOR if published and prior == "uniform" else CONFUSION_STRENGTH
-    arms = pool.arms(prior, strength, replications)
-    reward = OutcomeEstimation(matrices.share)
+    reward = assessment.OutcomeEstimation(matrices.share)
+    error = matrices.published_error if published else matrices.error
 
-    def choose(held: DirichletArms) -> Codes:
-        if strategy == "random":
-            return active.random_row(held, reward, generator)
-        if not published:
-            return active.thompson(held, reward, generator)
-        fall = published_fall(held, held.draw(generator), matrices.share)
-        return np.where(held.unlabelled > 0, fall, -np.inf).argmax(axis=1)[:, None]
+    def choose(held: assessment.DirichletArms) -> Codes:
+        if published and strategy == "thompson":
+            fall = published_fall(held, held.draw(generator), matrices.share)
+            return np.where(held.unlabelled > 0, fall, -np.inf).argmax(axis=1)[:, None]
+        return active.choose(strategy, held, reward, generator)
 
-    def observe(held: DirichletArms) -> Floats:
-        estimate = held.alpha / held.alpha.sum(axis=-1, keepdims=True)
-        return matrices.published_error(estimate) if published else matrices.error(estimate)
-
-    seen = assess(
+    seen = assessment.assess(
         pool.queues(replications),
-        arms,
+        pool.arms(prior, strength, replications),
         choose,
-        observe=observe,
+        observe=lambda held: error(_mean(held.alpha)),
         rounds=max(PER_CLASS) * matrices.classes,
         every=matrices.classes,
     )
     return [seen[each] for each in PER_CLASS]
 
 
-def _confusion_numbers(dataset: str, wanted: frozenset[str], effort: Effort) -> Numbers:
-    """Yield the errors of true labels, as the text has them, and those of the released code.
-
-    Parameters
-    ----------
-    wanted : published names of the methods.
-    """
-    replications = effort.choose(_RUNS[dataset], 50, 2)
-    matrices = Matrices(released(dataset))
-    for method, printed in TEXT.items():
-        if printed not in wanted:
-            continue
-        for published in (False, True):
-            runs = replications * (_MORE if published and method.prior == "uniform" else 1)
-            found = errors(matrices, dataset, method, published=published, replications=runs)
-            for each, error in zip(PER_CLASS, found, strict=True):
-                coded = {"cause": CODE, "error": _error_of_orders(error)} if published else {}
-                of = {"method": printed, "setting": f"labels_per_group={each}"}
-                yield number(error.mean(), error.std(ddof=1), runs, **of, **coded)
+def _confusion(asked: _Request) -> Numbers:
+    """Yield the errors of true labels, as the text has them, and those of the released code."""
+    replications = asked.effort.choose(_RUNS[asked.dataset], 50, 2)
+    matrices = Matrices(assessment.released(asked.dataset))
+    for (method, printed), published in product(TEXT.items(), (False, True)):
+        runs = replications * (_MORE if published and method.prior == "uniform" else 1)
+        found = errors(matrices, asked.dataset, method, published=published, replications=runs)
+        for each, error in zip(PER_CLASS, found, strict=True):
+            coded = {"cause": CODE, "error": _error_of_orders(error)} if published else {}
+            of = {"method": printed, "setting": f"labels_per_group={each}"}
+            yield number(error.mean(), error.std(ddof=1), runs, **of, **coded)
 
 
 def _error_of_orders(error: Floats) -> float:
@@ -254,7 +197,6 @@ def _error_of_orders(error: Floats) -> float:
 CALIBRATED_EVERY = 100
 HELD_OUT = 0.1
 SPLITS = {"cifar100": 1, "svhn": 2}  # draws of the tenth that the code holds out
-_ALL = 10**9
 _BLANK = 1e-4  # what the code counts of a bin before any label, as right and as wrong
 _SKIPPED = 5
 PUBLISHED = {
@@ -267,53 +209,52 @@ DEFINED = {
 }
 
 
-def calibrated_pool(dataset: str) -> BinnedPool:
+def calibrated_pool(dataset: str) -> assessment.BinnedPool:
     """Return all rows by predicted class."""
-    return binned_by_class(released(dataset), f"{dataset} by class in bins")
+    return assessment.binned_by_class(assessment.released(dataset), f"{dataset} by class in bins")
 
 
-def published_pool(dataset: str, split: int = 0) -> BinnedPool:
+def published_pool(dataset: str, split: int = 0) -> assessment.BinnedPool:
     """Return nine tenths of the rows by predicted class."""
     name = f"{dataset} less a tenth" + f" {split}" * (split > 0)
-    return binned_by_class(released(dataset), name, held_out=HELD_OUT)
+    return assessment.binned_by_class(assessment.released(dataset), name, held_out=HELD_OUT)
 
 
-def calibrated_question(m: int) -> Question:
+def calibrated_question(m: int) -> assessment.Question:
     """Return the question of the m least calibrated classes, as the text defines them."""
-    return Question(
-        f"least calibrated {m}", _defined, {"mrr": _calibrated_rank(m)}, _ALL, m, CALIBRATED_EVERY
-    )
+
+    def reward(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> active.LeastCalibrated:
+        return active.LeastCalibrated(pool.bins.score, pool.bins.weight)
+
+    def rank(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> Floats:
+        return assessment.rank(reward(pool, arms).moments(arms)[0], class_errors(pool), m)
+
+    name, measures = f"least calibrated {m}", {"mrr": rank}
+    return assessment.Question(name, reward, measures, plays=m, every=CALIBRATED_EVERY)
 
 
-def _published_question(m: int, strength: float = STRENGTH) -> Question:
-    """Return the question as the published code asks it, with a prior of that many labels."""
+def _published_question(m: int) -> assessment.Question:
+    """Return the question as the published code asks it."""
 
-    def reward(pool: BinnedPool, arms: BinnedArms) -> active.LeastCalibrated:
-        return active.LeastCalibrated(pool.bins.score, _seen_share(arms, strength))
+    def share(arms: assessment.BinnedArms) -> Floats:
+        """Return the share of the labels so far in each bin of each class, (R, A, B)."""
+        seen = arms.posterior.strength - assessment.STRENGTH + 2 * _BLANK
+        return seen / seen.sum(axis=-1, keepdims=True)
 
-    def rank(pool: BinnedPool, arms: BinnedArms) -> Floats:
-        whole = pool.diagram(strength, midpoints=True, labelled=True)
-        truth = np.abs(whole.accuracy.mean - whole.score)
-        error = np.abs(arms.posterior.mean - pool.bins.score)
-        seen = (_seen_share(arms, strength) * error).sum(axis=-1)
-        return mean_reciprocal_rank(-seen, _largest((whole.weight * truth).sum(axis=-1), m))
+    def reward(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> active.LeastCalibrated:
+        return active.LeastCalibrated(pool.bins.score, share(arms))
 
-    return Question(f"published calibration {m}", reward, {"mrr": rank}, _ALL, m, CALIBRATED_EVERY)
+    def rank(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> Floats:
+        whole = pool.diagram(assessment.STRENGTH, midpoints=True, labelled=True)
+        truth = whole.weight * np.abs(whole.accuracy.mean - whole.score)
+        seen = share(arms) * np.abs(arms.posterior.mean - pool.bins.score)
+        return assessment.rank(seen.sum(axis=-1), truth.sum(axis=-1), m)
 
-
-def _defined(pool: BinnedPool, arms: BinnedArms) -> active.LeastCalibrated:
-    return active.LeastCalibrated(pool.bins.score, pool.bins.weight)
-
-
-def _calibrated_rank(m: int) -> Any:
-    def measure(pool: BinnedPool, arms: BinnedArms) -> Floats:
-        worst = _largest(class_errors(pool), m)
-        return mean_reciprocal_rank(-_defined(pool, arms).moments(arms)[0], worst)
-
-    return measure
+    name, measures = f"published calibration {m}", {"mrr": rank}
+    return assessment.Question(name, reward, measures, plays=m, every=CALIBRATED_EVERY)
 
 
-def class_errors(pool: BinnedPool) -> Floats:
+def class_errors(pool: assessment.BinnedPool) -> Floats:
     """Return every class's ECE of all labels, (A,)."""
     arms, bins = len(pool.sizes), pool.bins
     cell = pool.outcome // 2 + pool.arm * bins.weight.shape[1]
@@ -323,41 +264,30 @@ def class_errors(pool: BinnedPool) -> Floats:
     return np.asarray((bins.weight * gap).sum(axis=-1))
 
 
-def _seen_share(arms: BinnedArms, strength: float) -> Floats:
-    """Return the share of the labels so far in each bin of each class, (R, A, B)."""
-    seen = arms.posterior.strength - strength + 2 * _BLANK
-    return seen / seen.sum(axis=-1, keepdims=True)
-
-
-def _largest(values: Floats, m: int) -> Rows:
-    return np.argsort(-values, kind="stable")[:m]
-
-
-def _calibration_numbers(dataset: str, m: int, folder: Path, effort: Effort) -> Numbers:
+def _least_calibrated(asked: _Request) -> Numbers:
     """Yield the percent of the labels from which on the m classes are identified.
 
     The code holds out one tenth of the rows, drawn once: its numbers are means over such draws.
     """
-    replications = effort.choose(100, 2, 2)
-    percent = 100 / len(released(dataset))
-    for method, printed in DEFINED.items():
-        asked = calibrated_question(m).within(effort)
-        curve = curves(calibrated_pool(dataset), asked, method, folder, replications=replications)
-        labels, error = curve.reached("mrr")
-        sd = percent * error * np.sqrt(replications)
-        yield number(percent * labels, sd, replications, method=printed)
-    for method, printed in PUBLISHED.items():
-        found, several = [], method.strategy != "thompson"
-        splits = effort.choose(SPLITS[dataset] if several else 1, 1, 1)
-        for split in range(splits):
-            rows, asked = published_pool(dataset, split), _published_question(m).within(effort)
-            curve = curves(rows, asked, method, folder, replications=replications)
-            labels, error = curve.reached("mrr", skipped=_SKIPPED)
-            found.append(percent * min(labels + CALIBRATED_EVERY, len(rows.arm)))
-        spread = float(np.std(found, ddof=1)) if splits > 1 else percent * error
-        error = spread * np.sqrt(1 + 1 / splits)  # the printed number is of one split
-        mean = float(np.mean(found))
-        yield number(mean, spread, splits, method=printed, cause=CODE, error=error)
+    runs, percent = asked.effort.choose(100, 2, 2), 100 / len(assessment.released(asked.dataset))
+    for setting, m in (("top_1", 1), ("top_m", TOP[asked.dataset])):
+        for method, printed in DEFINED.items():
+            pool, question = calibrated_pool(asked.dataset), calibrated_question(m)
+            labels, error = asked.curves(pool, question, method, runs).reached("mrr")
+            of = {"method": printed, "setting": setting}
+            yield number(percent * labels, percent * error * np.sqrt(runs), runs, **of)
+        for method, printed in PUBLISHED.items():
+            several = SPLITS[asked.dataset] if method.strategy != "thompson" else 1
+            splits, found = asked.effort.choose(several, 1, 1), []
+            for split in range(splits):
+                pool = published_pool(asked.dataset, split)
+                curve = asked.curves(pool, _published_question(m), method, runs)
+                labels, error = curve.reached("mrr", skipped=_SKIPPED)
+                found.append(percent * min(labels + CALIBRATED_EVERY, len(pool.arm)))
+            spread = float(np.std(found, ddof=1)) if splits > 1 else percent * error
+            error = spread * np.sqrt(1 + 1 / splits)  # the printed number is of one split
+            of = {"method": printed, "setting": setting, "cause": CODE}
+            yield number(float(np.mean(found)), spread, splits, error=error, **of)
 
 
 # Which predicted classes of CIFAR-100 cost most, under two cost matrices: Table 3.8, Figure 3.6.
@@ -371,9 +301,9 @@ def _calibration_numbers(dataset: str, m: int, folder: Path, effort: Effort) -> 
 
 COST_RUNS = 100
 COST_DATASET = "cifar100"
-COSTS = {"human": human_costs, "superclass": superclass_costs}
+COSTS = {"human": estimation.human_costs, "superclass": estimation.superclass_costs}
 # The other reading of "misclassifying a person": another person is a mistake as dear as a thing.
-READINGS = {**COSTS, "person": person_costs}
+READINGS = {**COSTS, "person": estimation.person_costs}
 ANY_PERSON = "any mistake about a person"  # a cause
 NEEDED = (
     "the scores' prior needs the probabilities of all hundred classes; ours shares them equally"
@@ -387,14 +317,16 @@ THOMPSON = Method("scores", "thompson", COST_STRENGTH)
 COST_METHODS = (*(Method(prior, "random", COST_STRENGTH) for prior in PRIORS), THOMPSON)
 
 
-def cost_pool(scores: MulticlassScores, kind: str, dear: float = DEAR) -> OutcomePool:
+def cost_pool(
+    scores: MulticlassScores, kind: str, dear: float = estimation.DEAR
+) -> assessment.OutcomePool:
     """Return the rows by predicted class; a label shows which of the prices it costs."""
     costs = READINGS[kind](scores.classes, dear)
     prices, place = np.unique(costs, return_inverse=True)
     return _pool(scores, f"{kind} costs {dear:g}", place.reshape(costs.shape), len(prices))
 
 
-def every_price(scores: MulticlassScores) -> OutcomePool:
+def every_price(scores: MulticlassScores) -> assessment.OutcomePool:
     """Return the rows by predicted class; a label shows what it costs under every matrix.
 
     The codes are those of `prices`: each is a set of matrices under which a mistake is dear.
@@ -412,91 +344,83 @@ def prices(kind: str, dear: float) -> Floats:
     return np.concatenate([[0.0], np.where(is_dear, dear, 1.0)])
 
 
-def _pool(scores: MulticlassScores, name: str, place: Codes, codes: int) -> OutcomePool:
+def _pool(scores: MulticlassScores, name: str, place: Codes, codes: int) -> assessment.OutcomePool:
     """Return the pool whose labels show the (true, predicted) class's code."""
     costing = place.T[:, None] == np.arange(codes)[:, None]  # (predicted, code, true)
-    priors = {
-        prior: (costing * shares[:, None]).sum(axis=-1) for prior, shares in _shares(scores).items()
-    }
+    shares = _shares(scores).items()
+    priors = {prior: (costing * share[:, None]).sum(axis=-1) for prior, share in shares}
     outcome = place[scores.target, scores.prediction]
-    return OutcomePool(f"{COST_DATASET} {name}", scores.prediction, outcome, priors)
+    return assessment.OutcomePool(f"{COST_DATASET} {name}", scores.prediction, outcome, priors)
 
 
-def cost_question(kind: str, m: int, dear: float = DEAR) -> Question:
+def cost_question(kind: str, m: int, dear: float = estimation.DEAR) -> assessment.Question:
     """Return the question of the m most costly predicted classes."""
-    price = np.unique(READINGS[kind](released(COST_DATASET).classes, dear))
-    return Question(
-        f"most costly {m}", _reward(price), {"mrr": _cost_rank(price, m)}, 10**9, m, COST_EVERY
-    )
+    price = np.unique(READINGS[kind](assessment.released(COST_DATASET).classes, dear))
+    return _cost_question(f"most costly {m}", price, {"mrr": _cost_rank(price, m)}, m)
 
 
-def _random_question(*tops: int, plays: int = 1) -> Question:
+def _random_question(*tops: int, plays: int = 1) -> assessment.Question:
     """Return the questions of all costs at once, whose answers do not decide what is labelled."""
     measures = {
         f"{kind} {dear:g} {m}": _cost_rank(prices(kind, dear), m)
-        for kind in READINGS
-        for dear in DEARS
-        for m in tops
+        for kind, dear, m in product(READINGS, DEARS, tops)
     }
     name = f"every cost {' and '.join(map(str, tops))}"
-    return Question(name, _reward(prices("human", DEAR)), measures, 10**9, plays, COST_EVERY)
+    return _cost_question(name, prices("human", estimation.DEAR), measures, plays)
 
 
-def _reward(price: Floats) -> Callable[[OutcomePool, DirichletArms], MostCostly]:
-    return lambda pool, arms: MostCostly(np.broadcast_to(price, (len(pool.sizes), len(price))))
+def _cost_question(
+    name: str, price: Floats, measures: dict[str, assessment.Measure], plays: int
+) -> assessment.Question:
+    def reward(pool: assessment.OutcomePool, arms: object) -> assessment.MostCostly:
+        return assessment.MostCostly(np.broadcast_to(price, (len(pool.sizes), len(price))))
+
+    return assessment.Question(name, reward, measures, plays=plays, every=COST_EVERY)
 
 
-def _cost_rank(price: Floats, m: int) -> Callable[[OutcomePool, DirichletArms], Floats]:
-    def measure(pool: OutcomePool, arms: DirichletArms) -> Floats:
-        costly = np.argsort(-class_costs(pool, price), kind="stable")[:m]
-        return mean_reciprocal_rank(-(arms.alpha @ price) / arms.alpha.sum(axis=-1), costly)
+def _cost_rank(price: Floats, m: int) -> assessment.Measure:
+    def measure(pool: assessment.OutcomePool, arms: assessment.DirichletArms) -> Floats:
+        seen = arms.alpha @ price / arms.alpha.sum(axis=-1)
+        return assessment.rank(seen, class_costs(pool, price), m)
 
     return measure
 
 
-def class_costs(pool: OutcomePool, price: Floats) -> Floats:
+def class_costs(pool: assessment.OutcomePool, price: Floats) -> Floats:
     """Return the mean cost of the rows of each predicted class, (A,)."""
     return np.bincount(pool.arm, weights=price[pool.outcome]) / pool.sizes
 
 
-def _cost_numbers(settings: frozenset[str], folder: Path, effort: Effort) -> Numbers:
+def _costs(asked: _Request) -> Numbers:
     """Yield the labels from which on the most costly classes are identified.
 
-    Parameters
-    ----------
-    settings : as printed, such as ``cost_type=human; relative_cost=10; top_m=1``.
+    Settings are as printed, such as ``cost_type=human; relative_cost=10; top_m=1``.
     """
-    runs, scores = effort.choose(COST_RUNS, 2, 2), released(COST_DATASET)
-    rows = every_price(scores)
-
-    def number(curve: Curves, measure: str, method: str, setting: str, cause: str) -> Any:
-        labels, error = curve.reached(measure)
-        # Where every mistake costs the same, the predicted class's probability is the whole prior.
-        unknown = method != PRIORS["uniform"] and "relative_cost=1;" not in setting
-        reason = NEEDED if unknown else ""
-        of = {"method": method, "setting": setting, "cause": cause, "reason": reason}
-        return {**of, "mean": labels, "sd": error * np.sqrt(runs), "repeats": runs}
-
-    quick = [setting for setting in settings if "relative_cost=10;" in setting]
-    for setting in sorted(effort.choose(settings, quick, settings)):
+    runs, scores = asked.effort.choose(COST_RUNS, 2, 2), assessment.released(COST_DATASET)
+    rows, thompson = every_price(scores), f"{PRIORS['scores']}_thompson"
+    quick = {setting for setting in asked.settings if "relative_cost=10;" in setting}
+    for setting in sorted(asked.effort.choose(asked.settings, quick, asked.settings)):
         printed, cost, top = (part.partition("=")[2] for part in setting.split("; "))
         dear, m = float(cost), int(top)
         for kind, cause in _readings(printed, dear):
-            asked = cost_question(kind, m, dear).within(effort)
-            curve = curves(
-                cost_pool(scores, kind, dear), asked, THOMPSON, folder, replications=runs
-            )
-            yield number(curve, "mrr", f"{PRIORS['scores']}_thompson", setting, cause)
+            pool, measure = cost_pool(scores, kind, dear), f"{kind} {dear:g} {m}"
+            curve = asked.curves(pool, cost_question(kind, m, dear), THOMPSON, runs)
+            found = [(thompson, cause, curve.reached("mrr"))]
             for prior, name in PRIORS.items():
                 for strategy, coded, whole in (
                     ("random", "", _random_question(*COST_TOP)),
                     ("random_arm", CODE, _random_question(m, plays=m)),
                 ):
-                    method = Method(prior, strategy, COST_STRENGTH)
-                    curve = curves(rows, whole.within(effort), method, folder, replications=runs)
                     if not (cause and coded):  # one setting is changed at a time
-                        measure = f"{kind} {dear:g} {m}"
-                        yield number(curve, measure, name, setting, cause or coded)
+                        method = Method(prior, strategy, COST_STRENGTH)
+                        curve = asked.curves(rows, whole, method, runs)
+                        found.append((name, cause or coded, curve.reached(measure)))
+            for name, why, (labels, error) in found:
+                # Where all mistakes cost the same, the predicted class's probability is the prior.
+                unknown = name != PRIORS["uniform"] and "relative_cost=1;" not in setting
+                of = {"method": name, "setting": setting, "cause": why}
+                reason = NEEDED if unknown else ""
+                yield number(labels, error * np.sqrt(runs), runs, reason=reason, **of)
 
 
 def _readings(printed: str, dear: float) -> Iterator[tuple[str, str]]:
@@ -519,19 +443,18 @@ _LONG = ("3.5", "3.6", "3.7")
 _PASSES = {"cifar100": 3, "svhn": 10}
 
 
-def worst_question(m: int) -> Question:
+def worst_question(m: int) -> assessment.Question:
     """Return Table 3.5's: find the m least accurate classes."""
-    measures = {"mrr": reciprocal_rank(m)}
-    return Question(f"worst {m}", lowest, measures, 10**9, plays=m)
+    measures = {"mrr": assessment.reciprocal_rank(m)}
+    return assessment.Question(f"worst {m}", assessment.lowest, measures, plays=m)
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What of a table is asked for: a data set's numbers by some methods, in some settings."""
+    """What of a table is asked for: a data set's numbers in some settings."""
 
     dataset: str
-    methods: frozenset[str]
-    settings: frozenset[str]
+    settings: set[str]
     folder: Path
     effort: Effort
 
@@ -540,10 +463,12 @@ class _Request:
         """Return over how many replications a number is a mean."""
         return self.effort.choose(1000, 10, 2)
 
-    def curves(self, pool: ArmPool, question: Question, method: Method) -> Curves:
+    def curves(
+        self, pool: assessment.Pool, question: assessment.Question, method: Method, runs: int = 0
+    ) -> assessment.Curves:
         """Return a method's learning curves."""
-        asked = question.within(self.effort)
-        return curves(pool, asked, method, self.folder, replications=self.replications)
+        asked, runs = question.within(self.effort), runs or self.replications
+        return assessment.curves(pool, asked, method, self.folder, replications=runs)
 
 
 def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
@@ -553,111 +478,95 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     ----------
     rows : published numbers; the index is the place of each.
     """
-    folder = results / "report" / "active"
-    for table in rows["table"].unique():
-        for dataset, title in DATASETS.items():
-            published = rows[(rows["table"] == table) & rows["dataset"].str.startswith(title)]
-            left_out = effort is Effort.QUICK and dataset == "svhn" and table in _LONG
-            if published.empty or left_out:
-                continue
-            places = {(row.method, row.setting): row.Index for row in published.itertuples()}
-            methods, settings = frozenset(published["method"]), frozenset(published["setting"])
-            for ours in _MAKERS[table](_Request(dataset, methods, settings, folder, effort)):
-                place = places.get((ours.pop("method"), ours.pop("setting")))
-                if place is not None:
-                    yield {"row": place, **ours}
+    for table, (dataset, title) in product(rows["table"].unique(), DATASETS.items()):
+        published = rows[(rows["table"] == table) & rows["dataset"].str.startswith(title)]
+        left_out = effort is Effort.QUICK and dataset == "svhn" and table in _LONG
+        if published.empty or left_out:
+            continue
+        places = {(row.method, row.setting): row.Index for row in published.itertuples()}
+        asked = _Request(dataset, {*published["setting"]}, results / "report" / "active", effort)
+        for ours in _MAKERS[table](asked):
+            place = places.get((ours.pop("method"), ours.pop("setting")))
+            if place is not None:
+                yield {"row": place, **ours}
 
 
 def _accuracy(asked: _Request) -> Numbers:
     """Estimate the accuracy of every class."""
-    pool = by_class(asked.dataset)
-    labels = 10 * len(pool.sizes) + _LATE
-    question = Question("accuracy", estimation, {"rmse": accuracy_error}, labels)
-    return _few_labels(asked, pool, question, {"": "rmse", CODE: "rmse"}, len(pool.sizes))
+    pool = assessment.by_class(asked.dataset)
+    arms, errors = len(pool.sizes), {"rmse": assessment.accuracy_error}
+    question = assessment.Question("accuracy", assessment.estimation, errors, 10 * arms + _LATE)
+    return _few_labels(asked, pool, question, {"": "rmse", CODE: "rmse"})
 
 
 def _ece(asked: _Request) -> Numbers:
     """Estimate the ECE of ten bins."""
-    errors = {"published": published_ece_error, "ece": ece_error}
-    question = Question("ece", estimation, errors, 110)
-    measures = {"": "ece", CODE: "published"}
-    return _few_labels(asked, by_score(asked.dataset), question, measures, 10)
+    errors = {"published": assessment.published_ece_error, "ece": assessment.ece_error}
+    question = assessment.Question("ece", assessment.estimation, errors, 110)
+    pool = assessment.by_score(asked.dataset)
+    return _few_labels(asked, pool, question, {"": "ece", CODE: "published"})
 
 
 def _few_labels(
-    asked: _Request, pool: ArmPool, question: Question, measures: dict[str, str], arms: int
+    asked: _Request,
+    pool: assessment.ArmPool,
+    question: assessment.Question,
+    measures: dict[str, str],
 ) -> Numbers:
     """Yield a measure at the stated numbers of labels, and the code's, which is read late."""
-    for method, name in TEXT.items():
-        if name not in asked.methods:
-            continue
-        for cause, measure in measures.items():
-            curve = asked.curves(pool, question, as_coded(method) if cause else method)
-            for each in (2, 5, 10):
-                mean, sd = curve.at(measure, each * arms + (_LATE if cause else 0))
-                of = {"method": name, "setting": f"labels_per_group={each}", "cause": cause}
-                yield number(mean, sd, asked.replications, **of)
+    for (method, name), (cause, measure) in product(TEXT.items(), measures.items()):
+        curve = asked.curves(pool, question, assessment.as_coded(method) if cause else method)
+        for each in PER_CLASS:
+            mean, sd = curve.at(measure, each * len(pool.sizes) + (_LATE if cause else 0))
+            of = {"method": name, "setting": f"labels_per_group={each}", "cause": cause}
+            yield number(mean, sd, asked.replications, **of)
 
 
 def _worst(asked: _Request) -> Numbers:
-    pool = by_class(asked.dataset)
-    for m in (1, TOP[asked.dataset]):
-        if f"top_m={m}" in asked.settings:
-            for method, name in TEXT.items():
-                if name in asked.methods:
-                    found = _passages(asked, pool, worst_question(m), method)
-                    yield from ({"method": name, "setting": f"top_m={m}", **each} for each in found)
-
-
-def _passages(asked: _Request, pool: ArmPool, question: Question, method: Method) -> Numbers:
     """Yield the percent of the labels at which the mean passes its goal."""
-    share, runs = 100 / len(pool.arm), asked.replications
-    coded = {} if as_coded(method) == method else {CODE: as_coded(method)}
-    for cause, run in {"": method, **coded}.items():
-        labels, error = asked.curves(pool, question, run).reached("mrr")
-        spread = share * error * np.sqrt(runs)
-        yield number(share * labels, spread, runs, cause=cause)
-    each = share * asked.curves(pool, question, as_coded(method)).reached_by_batch("mrr")
-    sd = float(each.std(ddof=1))
-    # The printed number is that of one batch of runs.
-    error = sd * np.sqrt(1 + 1 / len(each))
-    yield number(each.mean(), sd, len(each), cause=FEWER, error=error)
-
-
-def _least_calibrated(asked: _Request) -> Numbers:
-    tops = {"top_1": 1, "top_m": TOP[asked.dataset]}
-    for setting in sorted(asked.settings):
-        found = _calibration_numbers(asked.dataset, tops[setting], asked.folder, asked.effort)
-        yield from ({"setting": setting, **each} for each in found)
+    pool, runs = assessment.by_class(asked.dataset), asked.replications
+    share = 100 / len(pool.arm)
+    for m, (method, name) in product((1, TOP[asked.dataset]), TEXT.items()):
+        coded, of = assessment.as_coded(method), {"method": name, "setting": f"top_m={m}"}
+        for cause, run in {"": method, **({} if coded == method else {CODE: coded})}.items():
+            curve = asked.curves(pool, worst_question(m), run)
+            labels, error = curve.reached("mrr")
+            yield number(share * labels, share * error * np.sqrt(runs), runs, cause=cause, **of)
+        each = share * curve.reached_by_batch("mrr")
+        sd = float(each.std(ddof=1))
+        error = sd * np.sqrt(1 + 1 / len(each))  # the printed number is that of one batch of runs
+        yield number(each.mean(), sd, len(each), cause=FEWER, error=error, **of)
 
 
 def _pairs(asked: _Request) -> Numbers:
     """Yield the mean over all pairs, over passes through them: the printed number is of one."""
-    pool, passes = by_superclass(asked.dataset), asked.effort.choose(_PASSES[asked.dataset], 1, 2)
-    for method, name in TEXT.items():
-        for reading, cause in ((assessment.TEXT_READING, ""), (assessment.CODED, CODE)):
-            if name in asked.methods:
-                needed = assessment.labels_to_compare(
-                    pool, method, asked.folder, passes=passes, reading=reading
-                ).mean(axis=1)
-                sd = needed.std(ddof=1) if passes > 1 else float("nan")
-                of = {"method": name, "setting": "", "cause": cause}
-                yield number(needed.mean(), sd, passes, **of)
+    pool = assessment.by_superclass(asked.dataset)
+    passes = asked.effort.choose(_PASSES[asked.dataset], 1, 2)
+    readings = {"": assessment.TEXT_READING, CODE: assessment.CODED}
+    for (method, name), (cause, reading) in product(TEXT.items(), readings.items()):
+        needed = assessment.labels_to_compare(
+            pool, method, asked.folder, passes=passes, reading=reading
+        ).mean(axis=1)
+        sd = needed.std(ddof=1) if passes > 1 else float("nan")
+        yield number(needed.mean(), sd, passes, method=name, setting="", cause=cause)
 
 
 _MAKERS: dict[str, Callable[[_Request], Numbers]] = {
     "3.2": _accuracy,
-    "3.3": lambda asked: _confusion_numbers(asked.dataset, asked.methods, asked.effort),
+    "3.3": _confusion,
     "3.4": _ece,
     "3.5": _worst,
     "3.6": _least_calibrated,
     "3.7": _pairs,
-    "3.8": lambda asked: _cost_numbers(asked.settings, asked.folder, asked.effort),
+    "3.8": _costs,
 }
 
 
 RUNS = ("adult", "compas", "bank", "acs_income_sample")
-RATES: dict[str, Rate] = {"accuracy": accuracy, "true positive rate": true_positive_rate}
+RATES: dict[str, assessment.Rate] = {
+    "accuracy": assessment.accuracy,
+    "true positive rate": assessment.true_positive_rate,
+}
 STRATEGIES = ("random", "random_arm", "thompson", "top_two", "epsilon_greedy", "bayesian_ucb")
 REPLICATIONS, MOST, EVERY = 200, 2000, 10
 SMALLEST, FEWEST_POSITIVES, LARGE = 30, 10, 100
@@ -680,12 +589,12 @@ class _GroupPool:
         """Return each group's share of positive predictions, (G,)."""
         return np.bincount(self.group, weights=self.prediction) / np.bincount(self.group)
 
-    def rates(self, rate: Rate) -> Floats:
+    def rates(self, rate: assessment.Rate) -> Floats:
         """Return the true rates of the groups, (G,)."""
         arm = 2 * self.group + self.prediction
         size = np.bincount(arm, minlength=2 * len(self.groups))
         theta = np.bincount(arm, weights=self.label, minlength=len(size)) / np.maximum(size, 1)
-        return LowestRate(self.share, rate).rates(theta[None])[0]
+        return assessment.LowestRate(self.share, rate).rates(theta[None])[0]
 
 
 def pool(dataset: str, results: Path) -> _GroupPool:
@@ -715,37 +624,39 @@ def pool(dataset: str, results: Path) -> _GroupPool:
     )
 
 
-def worst_found(pool: _GroupPool, rate: Rate, strategy: str) -> tuple[Floats, Floats]:
+def worst_found(pool: _GroupPool, rate: assessment.Rate, strategy: str) -> tuple[Floats, Floats]:
     """Return numbers of labels, and the share of replications that name the worst group."""
-    arm = 2 * pool.group + pool.prediction
-    queues = Queues.of(pool.label, arm, rng(0, "fairness", pool.name), replications=REPLICATIONS)
-    sizes = np.bincount(arm, minlength=2 * len(pool.groups))
-    missing = len(sizes) - queues.outcome.shape[1]
-    queues = Queues(np.pad(queues.outcome, ((0, 0), (0, missing), (0, 0))), sizes)
-    reward = LowestRate(pool.share, rate)
-    worst = int(pool.rates(rate).argmin())
+    reward, worst = assessment.LowestRate(pool.share, rate), int(pool.rates(rate).argmin())
     return _share_answering(
-        queues,
+        (pool.label, 2 * pool.group + pool.prediction, 2 * len(pool.groups)),
         reward,
         strategy,
-        rng(0, "fairness", pool.name, strategy),
+        ("fairness", pool.name),
         lambda held: reward.rates(held.posterior.mean).argmin(axis=1) == worst,
     )
 
 
 def _share_answering(
-    queues: Queues,
+    outcomes: tuple[Codes, Codes, int],
     reward: active.Reward,
     strategy: str,
-    generator: np.random.Generator,
+    seed: tuple[str, str],
     answered: Callable[[active.BetaArms], Mask],
 ) -> tuple[Floats, Floats]:
-    """Return numbers of labels, and the share of replications that answer after each."""
-    arms = active.BetaArms.of(uniform(len(queues.sizes)), queues.sizes, replications=REPLICATIONS)
-    rows = min(MOST, int(queues.sizes.sum()))
-    seen = assess(
+    """Return numbers of labels, and the share of replications that answer after each.
+
+    Parameters
+    ----------
+    outcomes : (n,) of rows, the arm of each, (n,), and the number of arms.
+    """
+    outcome, arm, count = outcomes
+    queues = assessment.Queues.of(
+        outcome, arm, rng(0, *seed), replications=REPLICATIONS, arms=count
+    )
+    generator, rows = rng(0, *seed, strategy), min(MOST, len(arm))
+    seen = assessment.assess(
         queues,
-        arms,
+        active.BetaArms.of(uniform(count), queues.sizes, replications=REPLICATIONS),
         lambda held: active.choose(strategy, held, reward, generator),
         observe=lambda held: answered(held).mean(),
         rounds=rows,
@@ -762,16 +673,13 @@ def _gap_answered(pool: _GroupPool, strategy: str) -> tuple[Floats, Floats]:
     """
     worst, best, gap = extremes(pool)
     inside = np.isin(pool.protected, [worst, best])
-    arm = (pool.protected[inside] == best).astype(np.int64)
     correct = (pool.label == pool.prediction)[inside].astype(np.int64)
-    region = 2 if gap > MARGIN else 1
-    queues = Queues.of(correct, arm, rng(0, "fairness gap", pool.name), replications=REPLICATIONS)
-    comparison = active.ComparisonReward(MARGIN)
+    region, comparison = 2 if gap > MARGIN else 1, active.ComparisonReward(MARGIN)
     return _share_answering(
-        queues,
+        (correct, (pool.protected[inside] == best).astype(np.int64), 2),
         comparison,
         strategy,
-        rng(0, "fairness gap", pool.name, strategy),
+        ("fairness gap", pool.name),
         lambda held: comparison.regions(held)[:, region] >= SURE,
     )
 
@@ -798,30 +706,30 @@ def rows(pools: list[_GroupPool], folder: Path) -> Iterator[dict[str, object]]:
     half of them do.
     """
     for each in pools:
-        for name, rate in RATES.items():
-            worst = each.groups[int(each.rates(rate).argmin())]
-            found = {strategy: worst_found(each, rate, strategy) for strategy in STRATEGIES}
-            figure = _figure(found, f"{each.name}: lowest {name} ({worst})", "name it")
-            figure.savefig(folder / f"{each.name}_{name.replace(' ', '_')}.png")
-            needed = {strategy: reached(*curve, SURE) for strategy, curve in found.items()}
-            yield {"dataset": each.name, "question": f"lowest {name}", "group": worst, **needed}
-        found = {strategy: _gap_answered(each, strategy) for strategy in STRATEGIES}
-        figure = _figure(found, f"{each.name}: is the gap over {MARGIN}?", "are sure, and right")
-        figure.savefig(folder / f"{each.name}_gap.png")
-        needed = {strategy: reached(*curve, HALF) for strategy, curve in found.items()}
         worst, best, gap = extremes(each)
+        asked = []
+        for name, rate in RATES.items():
+            group = each.groups[each.rates(rate).argmin()]
+            asked.append((f"lowest {name}", group, SURE, partial(worst_found, each, rate)))
         pair = f"{worst} and {best}, {gap:.3f}"
-        yield {"dataset": each.name, "question": f"gap over {MARGIN}", "group": pair, **needed}
+        asked.append((f"gap over {MARGIN}", pair, HALF, partial(_gap_answered, each)))
+        for question, group, goal, answered in asked:
+            found = {strategy: answered(strategy) for strategy in STRATEGIES}
+            figure = _figure(found, f"{each.name}: {question} ({group})")
+            figure.savefig(folder / f"{each.name}_{question.replace(' ', '_')}.png")
+            needed = {strategy: reached(*curve, goal) for strategy, curve in found.items()}
+            yield {"dataset": each.name, "question": question, "group": group, **needed}
 
 
-def _figure(found: dict[str, tuple[Floats, Floats]], title: str, what: str) -> Figure:
+def _figure(found: dict[str, tuple[Floats, Floats]], title: str) -> Figure:
     figure = Figure(figsize=(6.4, 4), dpi=110, layout="constrained")
     axes = figure.add_subplot()
     for (strategy, (labels, share)), colour in zip(found.items(), COLOURS, strict=False):
         style = "--" if strategy.startswith("random") else "-"
         axes.plot(labels, share, style, color=colour, lw=1.4, label=strategy)
     axes.axhline(SURE, color="black", lw=0.6)
-    axes.set(xlabel="labels", ylabel=f"share of replications that {what}", ylim=(0, 1), title=title)
+    what = "share of replications that are right, and sure of a gap"
+    axes.set(xlabel="labels", ylabel=what, ylim=(0, 1), title=title)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
     return figure

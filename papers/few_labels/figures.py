@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from math import ceil
 from pathlib import Path
 from statistics import NormalDist
@@ -37,6 +38,7 @@ from fairbench.components.papers.few_labels.methods import (
     everyone_else,
     intervals,
     label_orders,
+    measures,
     released_pool,
     run_pools,
     third_of,
@@ -48,7 +50,7 @@ from fairbench.core.options import option
 from fairbench.inference import few_labels
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
-from fairbench.metrics.registry import Rate, accuracy, true_positive_rate
+from fairbench.metrics.registry import accuracy, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE
 
 PUBLISHED = 96_000
@@ -173,66 +175,6 @@ class CurvesOptions(Results):
     group: str = option("", "Its column of groups; otherwise the protected one.", shown="COLUMN")
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """What the methods say of one pool.
-
-    Attributes
-    ----------
-    truth : the difference once all rows have a label.
-    values : method -> (B, R, 3) estimate, lower and upper end, by budget and run.
-    """
-
-    pool: str
-    truth: float
-    budgets: Sequence[int]
-    values: dict[str, Floats]
-
-    def error(self, method: str) -> Floats:
-        """Return the mean absolute error in points, (B,); runs without an estimate left out."""
-        errors = np.abs(self.values[method][..., 0] - self.truth)
-        defined = ~np.isnan(errors)
-        total = np.where(defined, errors, 0).sum(axis=1)
-        mean: Floats = 100 * total / np.maximum(defined.sum(axis=1), 1)
-        return np.where(defined.any(axis=1), mean, np.nan)
-
-    def coverage(self, method: str) -> Floats:
-        """Return how often the interval has the truth in percent, (B,); none covers nothing."""
-        _, lower, upper = np.moveaxis(self.values[method], -1, 0)
-        return 100 * ((lower <= self.truth) & (self.truth <= upper)).mean(axis=1)
-
-    def frame(self) -> pd.DataFrame:
-        """Return errors and coverages as rows."""
-        rows = [
-            (self.pool, method, labels, error, coverage)
-            for method in self.values
-            for labels, error, coverage in zip(
-                self.budgets, self.error(method), self.coverage(method), strict=True
-            )
-        ]
-        return pd.DataFrame(rows, columns=["pool", "method", "labels", "error", "coverage"])
-
-
-def _curve_rows(name: str, table: few_labels.PartlyLabelled, rate: Rate, runs: int) -> Curves:
-    """Compute all methods at all budgets that leave a third of the pool unlabelled."""
-    budgets = [labels for labels in BUDGETS if labels <= 2 / 3 * len(table.score)]
-    orders = label_orders(table, runs)
-    values = {}
-    for method_name, method in CURVE_METHODS.items():
-        by_budget = [
-            intervals(
-                table,
-                [order[:labels] for order in orders],
-                method,
-                [rate],
-                rng(0, "few_labels", name, labels),
-            )[0]
-            for labels in budgets
-        ]
-        values[method_name] = np.stack(by_budget)
-    return Curves(name, true_difference(table, rate), budgets, values)
-
-
 def curves(options: CurvesOptions) -> None:
     """Every method's error, coverage and interval by the number of labels, over many label orders.
 
@@ -243,10 +185,17 @@ def curves(options: CurvesOptions) -> None:
     pools = {" ".join(key): released_pool(key, as_released=True) for key in FIGURE_POOLS}
     if options.run:
         pools = run_pools(options.run, options.group or None, options.results)
-    frames = [
-        _curve_rows(name, table, accuracy, options.runs).frame() for name, table in pools.items()
-    ]
-    frame = pd.concat(frames)
+    rows = []
+    for name, table in pools.items():
+        orders, truth = label_orders(table, options.runs), true_difference(table, accuracy)
+        # A third of the pool stays unlabelled.
+        budgets = [labels for labels in BUDGETS if labels <= 2 / 3 * len(table.score)]
+        for (method_name, method), labels in product(CURVE_METHODS.items(), budgets):
+            subsets, generator = [o[:labels] for o in orders], rng(0, "few_labels", name, labels)
+            (values,) = intervals(table, subsets, method, [accuracy], generator)
+            place = {"pool": name, "method": method_name, "labels": labels}
+            rows.append({**place, **measures(values, truth)})
+    frame = pd.DataFrame(rows)
     for name in ("error", "coverage"):
         by_labels = frame.pivot_table(name, ["pool", "method"], "labels", sort=False)
         print(f"\n{name}\n{by_labels.round(1).to_string()}")

@@ -10,7 +10,7 @@ that a study goes on where it was stopped. Begin with `study`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -372,26 +372,18 @@ def prediction_powered(
     -------
     Estimates; NaN for a group with fewer than two labels or where the rate is undefined.
     """
-    estimates = [_estimate_group(table, rate, power, group) for group in range(table.n_groups)]
-    value, error = np.array(estimates).T
-    return _RateEstimate(value, error)
-
-
-def _estimate_group(
-    table: few_labels.PartlyLabelled, rate: Rate, power: float | None, group: int
-) -> tuple[float, float]:
-    """Return the estimate of one group, and its error."""
-    rows = np.flatnonzero(table.group == group)
-    has_label = ~np.isnan(table.label[rows])
-    if has_label.sum() < 2:
-        return float("nan"), float("nan")
-    observed = _terms(rate, table.label[rows[has_label]], table.prediction[rows[has_label]])
-    expected = _terms(rate, table.score[rows], table.prediction[rows])
-    weight = 1.0 if power is None else power
-    for _ in range(1 if power is not None else _ROUNDS):
-        value, error, best = _solve(observed, expected, has_label, weight)
-        weight = best if power is None else power
-    return value, error
+    estimates = []
+    for group in range(table.n_groups):
+        rows = np.flatnonzero(table.group == group)
+        has_label = ~np.isnan(table.label[rows])
+        value, error, weight = np.nan, np.nan, 1.0 if power is None else power
+        observed = _terms(rate, table.label[rows[has_label]], table.prediction[rows[has_label]])
+        expected = _terms(rate, table.score[rows], table.prediction[rows])
+        # Two labels are the fewest that have a spread.
+        for _ in range(_ROUNDS if power is None else 1) if has_label.sum() > 1 else ():
+            value, error, weight = _solve(observed, expected, has_label, weight)
+        estimates.append((value, error))
+    return _RateEstimate(*np.array(estimates).T)
 
 
 def _solve(
@@ -533,26 +525,20 @@ def intervals(
     if method.name in _FAMILIES:
         readings = (method.reading,)
         return calibrated(table, subsets, method, rates, generator, readings)[method.reading]
-    of_rate = (_of_rate(table, subsets, method, rate, generator) for rate in rates)
-    return np.stack(list(of_rate))
-
-
-def _of_rate(
-    table: few_labels.PartlyLabelled,
-    subsets: Sequence[Rows],
-    method: Method,
-    rate: Rate,
-    generator: np.random.Generator,
-) -> Floats:
-    if method.name == "plug_in":
-        draws = difference(rate, everyone_else(few_labels.plug_in_draws(table, generator)))[:, 0]
-        centre = difference(rate, everyone_else(few_labels.plug_in(table)))[0]
-        return np.tile([centre, *central_interval(draws)], (len(subsets), 1))
-    if method.name == "beta_binomial":
-        counts = np.array([table.counts(rows) for rows in subsets])
-        groups = beta_binomial(counts, rate, generator, prior=method.prior, draws=_DRAWS)
-        return _summaries(groups[..., 1:] @ shares(table) - groups[..., 0])
-    return np.array([_normal(table, rows, method, rate) for rows in subsets])
+    said = []
+    for rate in rates:
+        if method.name == "plug_in":
+            drawn = difference(rate, everyone_else(few_labels.plug_in_draws(table, generator)))
+            centre = difference(rate, everyone_else(few_labels.plug_in(table)))[0]
+            values = np.tile([centre, *central_interval(drawn[:, 0])], (len(subsets), 1))
+        elif method.name == "beta_binomial":
+            counts = np.array([table.counts(rows) for rows in subsets])
+            groups = beta_binomial(counts, rate, generator, prior=method.prior, draws=_DRAWS)
+            values = _summaries(_by_size(groups, table))
+        else:
+            values = np.array([_normal(table, rows, method, rate) for rows in subsets])
+        said.append(values)
+    return np.stack(said)
 
 
 def _normal(table: few_labels.PartlyLabelled, rows: Rows, method: Method, rate: Rate) -> Floats:
@@ -594,36 +580,22 @@ def calibrated(
     for rows in subsets:
         posterior = family.posterior(rows, generator)
         for reading, so_far in said.items():
-            draws = _differences(family, posterior, rows, rates, reading, noise)
+            if reading == POOL_NOISE:
+                model, noisy = family.proposal.model, replace(family, pool_noise=True)
+                coefficients = model.coefficients(posterior.theta).reshape(len(posterior.theta), -1)
+                counts = everyone_else(noisy.counts(rows, noisy.shown(rows), coefficients, noise))
+                draws = [difference(rate, counts)[:, 0] for rate in rates]
+            else:
+                faulty = reading == FAULTS
+                counts = faulty_counts(table, rows, posterior.theta) if faulty else posterior.counts
+                draws = [_by_size(rate(counts), table) for rate in rates]
             so_far.append(_summaries(np.stack(draws, axis=-1)))
     return {reading: np.stack(values, axis=1) for reading, values in said.items()}
 
 
-def _differences(
-    family: few_labels.PosteriorFamily,
-    posterior: few_labels.CalibrationPosterior,
-    rows: Rows,
-    rates: Sequence[Rate],
-    reading: str,
-    noise: np.random.Generator,
-) -> list[Floats]:
-    """Return draws of every rate's difference, (T,) each."""
-    table, counts = family.table, posterior.counts
-    if reading == POOL_NOISE:
-        model = family.proposal.model
-        coefficients = model.coefficients(posterior.theta).reshape(len(posterior.theta), -1)
-        noisy = replace(family, pool_noise=True)
-        counts = noisy.counts(rows, noisy.shown(rows), coefficients, noise)
-        return [difference(rate, everyone_else(counts))[:, 0] for rate in rates]
-    if reading == FAULTS:
-        counts = faulty_counts(table, rows, posterior.theta)
-    return [_by_size(table, counts, rate) for rate in rates]
-
-
-def _by_size(table: few_labels.PartlyLabelled, counts: Counts, rate: Rate) -> Floats:
+def _by_size(groups: Floats, table: few_labels.PartlyLabelled) -> Floats:
     """Return the difference of everyone else's rate, averaged by size, and the reference's."""
-    groups = rate(counts)
-    return groups[:, 1:] @ shares(table) - groups[:, 0]
+    return groups[..., 1:] @ shares(table) - groups[..., 0]
 
 
 def _summaries(draws: Floats) -> Floats:
@@ -776,61 +748,32 @@ def study(
     missing = [a for a in asked if a not in have]
     if not missing:
         return kept
-    size = Size.of(effort, setting)
-    tables = setting.pools(key, size.thirds, results)
-    rows = [
-        {**row, "third": third}
-        for third, table in enumerate(tables)
-        for row in _of_table(setting, key, table, missing, size, third)
-    ]
-    new = pd.DataFrame(rows, columns=_ALL)
-    frame = pd.concat([kept, new], ignore_index=True) if len(kept) else new
+    size, new = Size.of(effort, setting), []
+    for third, table in enumerate(setting.pools(key, size.thirds, results)):
+        orders = label_orders(table, max(size.alone, size.calibration))
+        for name, scale, labels in dict.fromkeys(a[:3] for a in missing):
+            method = setting.method(name, scale)
+            thirds, runs = size.of_method(method)
+            if third >= thirds:
+                continue
+            names = [rate for *of_method, rate in missing if of_method == [name, scale, labels]]
+            rates, subsets = [RATES[name] for name in names], [o[:labels] for o in orders[:runs]]
+            generator = rng(0, "few_labels", *key, str(labels), str(third))
+            faulty = setting.code and method.name == HIERARCHY and {*names} != {"accuracy"}
+            if faulty:
+                readings = (AS_PUBLISHED, FAULTS)
+                read = calibrated(table, subsets, method, rates, generator, readings)
+                whole = [read[readings[name != "accuracy"]][k] for k, name in enumerate(names)]
+                said = np.stack(whole)
+            else:
+                said = intervals(table, subsets, method, rates, generator)
+            for rate, values in zip(names, said, strict=True):
+                place = dict(zip(_COLUMNS, (name, scale, labels, rate, third), strict=True))
+                new.append({**place, **measures(values, true_difference(table, RATES[rate]))})
+    found = pd.DataFrame(new, columns=_ALL)
+    frame = pd.concat([kept, found], ignore_index=True) if len(kept) else found
     write_text(path, frame.to_csv(index=False), lasting=False)
     return frame
-
-
-def _of_table(
-    setting: Setting,
-    key: Key,
-    table: few_labels.PartlyLabelled,
-    asked: Sequence[Asked],
-    size: Size,
-    third: int,
-) -> Iterator[dict[str, object]]:
-    orders = label_orders(table, max(size.alone, size.calibration))
-    for name, scale, labels in dict.fromkeys(a[:3] for a in asked):
-        rates = [rate for *_, rate in (a for a in asked if a[:3] == (name, scale, labels))]
-        method = setting.method(name, scale)
-        thirds, runs = size.of_method(method)
-        if third >= thirds:
-            continue
-        subsets = [order[:labels] for order in orders[:runs]]
-        generator = rng(0, "few_labels", *key, str(labels), str(third))
-        said = _said(table, subsets, method, rates, generator, code=setting.code)
-        for rate, values in zip(rates, said, strict=True):
-            measured = measures(values, true_difference(table, RATES[rate]))
-            place = dict(zip(_COLUMNS, (name, scale, labels, rate), strict=False))
-            yield {**place, **measured}
-
-
-def _said(
-    table: few_labels.PartlyLabelled,
-    subsets: Sequence[Rows],
-    method: Method,
-    rates: Sequence[str],
-    generator: np.random.Generator,
-    *,
-    code: bool,
-) -> Floats:
-    """Return estimate and interval of the difference of some rates, (K, R, 3)."""
-    of_rates = [RATES[rate] for rate in rates]
-    if method.name not in _FAMILIES:
-        return intervals(table, subsets, method, of_rates, generator)
-    faulty = [code and method.name == HIERARCHY and rate != "accuracy" for rate in rates]
-    readings = [AS_PUBLISHED, *([FAULTS] if any(faulty) else [])]
-    said = calibrated(table, subsets, method, of_rates, generator, readings)
-    chosen = [said[FAULTS if wrong else AS_PUBLISHED][k] for k, wrong in enumerate(faulty)]
-    return np.stack(chosen)
 
 
 def measures(values: Floats, truth: float) -> dict[str, float]:
@@ -888,12 +831,6 @@ def number(rows: pd.DataFrame, *, coverage: bool, runs: int) -> _Number:
         return _Number(np.nan, np.nan, np.nan, np.nan, 0)
     within, noise = variances.mean(), (variances / orders).mean()
     split = max(0.0, values.var(ddof=1) - noise) if len(values) > 1 else 0.0
-    theirs = split + within / runs
-    ours = (split + noise) / len(values)
-    return _Number(
-        mean=float(values.mean()),
-        sd=float(np.sqrt(theirs)),
-        error=float(np.sqrt(theirs + ours)),
-        standard_error=float(np.sqrt(ours)),
-        thirds=len(values),
-    )
+    theirs, ours = split + within / runs, (split + noise) / len(values)
+    sd, error, standard_error = map(float, np.sqrt([theirs, theirs + ours, ours]))
+    return _Number(float(values.mean()), sd, error, standard_error, len(values))

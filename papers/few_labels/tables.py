@@ -70,34 +70,24 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     for key, of_key in rows.groupby(methods.CONFIGURATION, sort=False):
         said = every[(every[methods.CONFIGURATION] == list(key)).all(axis=1)]
         for setting in methods.SETTINGS:
-            asked = _asked_of_key(said, setting) if effort is Effort.WHOLE else None
-            yield from _rates_of_key(tuple(key), of_key, asked, setting, results, effort)
-
-
-def _rates_of_key(
-    key: methods.Key,
-    rows: pd.DataFrame,
-    asked: list[methods.Asked] | None,
-    setting: methods.Setting,
-    results: Path,
-    effort: Effort,
-) -> Numbers:
-    of_row = dict(zip(rows.index, map(_asked_of, rows.to_dict("records")), strict=True))
-    of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
-    if not of_row:
-        return
-    frame = methods.study(
-        setting, key, list(of_row.values()) if asked is None else asked, results, effort
-    )
-    measured = dict(list(frame.groupby(["method", "scale", "labels", "rate"])))
-    for place, asked_for in of_row.items():
-        coverage = rows["metric"][place].startswith(COVERAGE)
-        runs = COVERAGE_RUNS if coverage else RUNS
-        of_asked = measured[asked_for]
-        found = methods.number(of_asked, coverage=coverage, runs=runs)
-        repeats = int(of_asked["orders"].iloc[0]) if setting.released else found.thirds
-        of = {"row": place, "label": setting.cause, "cause": setting.cause}
-        yield matching.number(found.mean, found.sd, repeats, error=found.error, **of)
+            of_row = dict(zip(of_key.index, map(_asked_of, of_key.to_dict("records")), strict=True))
+            of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
+            if not of_row:
+                continue
+            asked = list(of_row.values())
+            asked = _asked_of_key(said, setting) if effort is Effort.WHOLE else asked
+            frame = methods.study(setting, tuple(key), asked, results, effort)
+            measured = dict(list(frame.groupby(["method", "scale", "labels", "rate"])))
+            for place, asked_for in of_row.items():
+                coverage, of_asked = (
+                    of_key["metric"][place].startswith(COVERAGE),
+                    measured[asked_for],
+                )
+                runs = COVERAGE_RUNS if coverage else RUNS
+                found = methods.number(of_asked, coverage=coverage, runs=runs)
+                repeats = int(of_asked["orders"].iloc[0]) if setting.released else found.thirds
+                of = {"row": place, "label": setting.cause, "cause": setting.cause}
+                yield matching.number(found.mean, found.sd, repeats, error=found.error, **of)
 
 
 def rates(options: Results) -> None:
@@ -152,33 +142,27 @@ def third_errors(
     of its mean over the thirds, ``coverage`` of the 95 % intervals, and ``undefined``, the share of
     label orders without an estimate, in percent; these count as not covered.
     """
-    frames = [_errors_of_key(key, results, effort, setting) for key in keys]
-    return pd.concat(frames, ignore_index=True)
-
-
-def _errors_of_key(
-    key: methods.Key, results: Path, effort: Effort, setting: methods.Setting
-) -> pd.DataFrame:
-    rows = published()
-    rows = rows[(rows[methods.CONFIGURATION] == list(key)).all(axis=1)]
-    if effort is Effort.FIRST:
-        rows = rows.drop_duplicates("metric")
-    # Very wide priors are of the tables alone, and take long.
-    asked = [a for a in _asked_of_key(rows, setting) if a[1] == 1]
-    frame = methods.study(setting, key, asked, results, effort)
-    frame = frame[frame["method"].isin(list(METHODS)) & (frame["scale"] == 1)]
-    said = []
-    for (method, labels, rate), of_thirds in frame.groupby(["method", "labels", "rate"]):
-        found = methods.number(of_thirds, coverage=False, runs=RUNS)
-        said.append(
-            {
-                **dict(zip(_COLUMNS, (*key, labels, rate, METHODS[method]), strict=True)),
-                "error": found.mean,
-                "standard error": found.standard_error,
-                "coverage": of_thirds["coverage"].mean(),
-                "undefined": 100 * (1 - of_thirds["defined"].sum() / of_thirds["orders"].sum()),
-            }
-        )
+    said, printed = [], published()
+    for key in keys:
+        rows = printed[(printed[methods.CONFIGURATION] == list(key)).all(axis=1)]
+        if effort is Effort.FIRST:
+            rows = rows.drop_duplicates("metric")
+        # Very wide priors are of the tables alone, and take long.
+        asked = [a for a in _asked_of_key(rows, setting) if a[1] == 1]
+        frame = methods.study(setting, key, asked, results, effort)
+        frame = frame[frame["method"].isin(list(METHODS)) & (frame["scale"] == 1)]
+        for (method, labels, rate), of_thirds in frame.groupby(["method", "labels", "rate"]):
+            found = methods.number(of_thirds, coverage=False, runs=RUNS)
+            undefined = 1 - of_thirds["defined"].sum() / of_thirds["orders"].sum()
+            said.append(
+                {
+                    **dict(zip(_COLUMNS, (*key, labels, rate, METHODS[method]), strict=True)),
+                    "error": found.mean,
+                    "standard error": found.standard_error,
+                    "coverage": of_thirds["coverage"].mean(),
+                    "undefined": 100 * undefined,
+                }
+            )
     return pd.DataFrame(said)
 
 

@@ -66,8 +66,6 @@ class Paper:
         paper's folder that draws it, as ``papers.PAPER.MODULE:FUNCTION``, and a ``sentence``.
     quick : the ``repeats`` and ``datasets`` of a quick look, the values of other options that its
         sweeps ``vary``, and experiments that it is to ``leave_out``; or ``sweeps: false``.
-    within : ``distances`` from the printed numbers, of which the share of ours within each is
-        counted, the ``tables`` that are counted together, and lines of a ``note``.
     folder : the paper's own, where it keeps numbers of ours.
     """
 
@@ -84,7 +82,6 @@ class Paper:
     impossible: Sequence[Mapping[str, Any]] = ()
     figures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
-    within: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     folder: Path = Path()
 
     @classmethod
@@ -324,12 +321,6 @@ def distance(rows: pd.DataFrame, *, under_causes: bool = False) -> float:
     if under_causes:
         off = (rows["ours under it"].astype(float) - value).fillna(off)
     return float((off.abs() / unit.where(unit > 0)).mean())
-
-
-def shares_within(rows: pd.DataFrame, distances: Sequence[float]) -> list[float]:
-    """Return the share of some answers' differences that are at most as large as each distance."""
-    off = rows["difference"].dropna().abs().round(9)
-    return [float((off <= distance).mean()) for distance in distances]
 
 
 def scoreboard(rows: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Numbers: TypeAlias = Iterator[dict[str, Any]]  # of a computation, each by `number`
+_Given: TypeAlias = Iterator[tuple[str, str, dict[str, Any] | None]]
 Drawn: TypeAlias = "Iterator[tuple[str, Figure | Drawing]]"  # a figure's parts, by name
 
 
@@ -193,7 +194,15 @@ def paper_tables(
     for table, experiments in zip(tables, experiments_of_tables, strict=True):
         every = [summaries[name] for name in experiments] or [pd.DataFrame(columns=_COLUMNS)]
         ours = pd.concat(every, ignore_index=True)
-        yield _table(paper, table, experiments, ours, results)
+        names_of = paper.computed(table)
+        computed = {name: computed_numbers(paper, name, table, results) for name in names_of}
+        rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
+        own_names = paper.table(table).get("datasets", {})
+        rows["own data set"] = rows["dataset"].map(lambda name, own=own_names: own.get(name, name))
+        quick = any(value["quick"].any() for value in computed.values() if len(value))
+        note = quick_note(rows, paper.table(table).get("runs", paper.runs))
+        note = note or ("quick look" if quick else "")
+        yield PaperTable(paper.name, table, tuple(experiments), rows, note)
 
 
 def finished_runs(experiment: str, results: Path) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
@@ -247,22 +256,6 @@ def _summaries(
     return pd.concat([pd.DataFrame(fronts, found.index, _FRONT), found], axis=1)
 
 
-def _table(
-    paper: Paper, table: str, experiments: Sequence[str], ours: pd.DataFrame, results: Path
-) -> PaperTable:
-    """Return a table of a paper beside the summaries of runs and the computations of it."""
-    names = paper.computed(table)
-    computed = {name: computed_numbers(paper, name, table, results) for name in names}
-    rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
-    own_names = paper.table(table).get("datasets", {})
-    rows["own data set"] = rows["dataset"].map(lambda name: own_names.get(name, name))
-    quick = any(value["quick"].any() for value in computed.values() if len(value))
-    note = quick_note(rows, paper.table(table).get("runs", paper.runs))
-    return PaperTable(
-        paper.name, table, tuple(experiments), rows, note or ("quick look" if quick else "")
-    )
-
-
 def compare(
     paper: Paper, table: str, ours: pd.DataFrame, computed: Mapping[str, pd.DataFrame] | None = None
 ) -> pd.DataFrame:
@@ -277,9 +270,9 @@ def compare(
         ``intervention`` and ``option`` in front.
     computed : computation -> its numbers, by the place of the published row.
     """
-    mapping = paper.table(table)
+    mapping, lookup = paper.table(table), _Lookup(ours)
+    runs, own_names = mapping.get("runs", paper.runs), mapping.get("datasets", {})
     rows: list[dict[str, Any]] = []
-    lookup = _Lookup(ours)
     computed_by_row = {
         name: {row: rows.to_dict("records") for row, rows in numbers.groupby("row", sort=False)}
         for name, numbers in (computed or {}).items()
@@ -288,12 +281,23 @@ def compare(
     for row_number, row in zip(published.index, published.to_dict("records"), strict=True):
         rule = rule_of(mapping["rules"], row)
         front = {**row, "published method": f"{row['method']} {row['setting']}".strip()}
-        given: Iterable[tuple[str, str, dict[str, Any] | None]]
-        if "computation" in rule:
-            given = _numbers_of_computations(computed_by_row, rule, row_number, row)
+        is_computed = "computation" in rule
+        if is_computed:
+            of_row = {name: found.get(row_number, []) for name, found in computed_by_row.items()}
+            given = _numbers_of_computations(rule, row, of_row)
         else:
-            given = _numbers_of_runs(rule, row, mapping.get("datasets", {}), lookup)
-        answers_of_row = [_answer(paper, rule, mapping, row, *each) for each in given]
+            given = _numbers_of_runs(rule, row, own_names, lookup)
+        answers_of_row = []
+        for label, cause, numbers in given:
+            found = numbers or {"quick": True, "repeats": 0}
+            verdict = judge(paper, row, numbers, mapping.get("runs"))
+            reason = rule.get("absent") or found.get("reason", "")
+            if reason:
+                verdict["verdict"] = ABSENT
+            # Of the paper's size: no quick look, and no fewer repeats than its runs.
+            whole = not found.get("quick", False) if is_computed else found["repeats"] >= runs
+            why = {"reason": reason, "cause": paper.cause(cause), "whole": bool(whole)}
+            answers_of_row.append({"our method": label, **verdict, **why})
         answers_of_row[0] |= settle(paper, row, answers_of_row)
         rows += [
             {**front, "reproduces": i == 0, "ours under it": float("nan"), **answer}
@@ -302,43 +306,12 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def _answer(
-    paper: Paper,
-    rule: Mapping[str, Any],
-    mapping: Mapping[str, Any],
-    row: Mapping[str, str],
-    label: str,
-    cause: str,
-    numbers: dict[str, Any] | None,
-) -> dict[str, Any]:
-    """Return one answer to a printed number with its verdict and the cause it stands for."""
-    verdict = judge(paper, row, numbers, mapping.get("runs"))
-    whole = False  # not of the paper's size: a quick look, or fewer repeats than its runs
-    if numbers is not None and "computation" in rule:
-        whole = not numbers.get("quick", False)
-    elif numbers is not None:
-        whole = bool(numbers["repeats"] >= mapping.get("runs", paper.runs))
-    reason = rule.get("absent") or (numbers or {}).get("reason", "")
-    if reason:
-        verdict["verdict"] = ABSENT
-    return {
-        "our method": label,
-        **verdict,
-        "reason": reason,
-        "cause": paper.cause(cause),
-        "whole": whole,
-    }
-
-
 def _numbers_of_computations(
-    computed: Mapping[str, Mapping[int, list[dict[str, Any]]]],
-    rule: Mapping[str, Any],
-    row_number: int,
-    row: Mapping[str, str],
-) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+    rule: Mapping[str, Any], row: Mapping[str, str], computed: Mapping[str, list[dict[str, Any]]]
+) -> _Given:
     """Yield the numbers of computations that answer a published row: label, cause, numbers."""
     for name, cause in computations_of(rule).items():
-        records = computed.get(name, {}).get(row_number, [])
+        records = computed.get(name, [])
         if not (records or cause):
             yield row["method"], "", None
         for record in records:
@@ -348,7 +321,7 @@ def _numbers_of_computations(
 
 def _numbers_of_runs(
     rule: Mapping[str, Any], row: Mapping[str, str], own_names: Mapping[str, str], ours: _Lookup
-) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+) -> _Given:
     """Yield our numbers for a published row: label, cause, and None where there are none."""
     if "metrics" not in rule or "absent" in rule:
         yield row["method"], "", None
@@ -357,7 +330,14 @@ def _numbers_of_runs(
     for choice, metric in answers(rule, row):
         cause = choice.pop("cause", "")
         label = choice.pop("label", "") or _label(choice)
-        yield label, cause, _matching_numbers(ours, {"dataset": dataset, **choice}, metric)
+        asked = {"metric": metric["metric"], "attribute": metric.get("attribute", "")}
+        first = ours.first({"dataset": dataset, **choice, **asked, "variant": "", "group": ""})
+        numbers = None
+        if first is not None:  # in the paper's unit
+            scale = metric.get("scale", 1.0)
+            mean = metric.get("shift", 0.0) + scale * first["mean"]
+            numbers = {"mean": mean, "sd": abs(scale) * first["sd"], "repeats": first["repeats"]}
+        yield label, cause, numbers
 
 
 def _label(choice: Mapping[str, str]) -> str:
@@ -384,19 +364,6 @@ class _Lookup:
             self._places[names] = {every[i]: i for i in reversed(range(len(every)))}
         place_of_row = self._places[names].get(tuple(values_by_column.values()))
         return None if place_of_row is None else self.rows.iloc[place_of_row]
-
-
-def _matching_numbers(
-    ours: _Lookup, choice: Mapping[str, str], metric: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Return mean and sd of the one row, in the paper's unit: ``shift`` plus ``scale`` times it."""
-    keys = {"metric": metric["metric"], "attribute": metric.get("attribute", "")}
-    first = ours.first({**choice, **keys, "variant": "", "group": ""})
-    scale = metric.get("scale", 1.0)
-    if first is None:
-        return None
-    mean = metric.get("shift", 0.0) + scale * first["mean"]
-    return {"mean": mean, "sd": abs(scale) * first["sd"], "repeats": first["repeats"]}
 
 
 # The record, and the verdict of each row of a work.

@@ -63,8 +63,6 @@ def print_paper(paper: mapping.Paper, results: Path, table: str = "") -> None:
             console.print(f"{scored}; made by {', '.join(commands)}", style=None)
     if not table:
         console.print(_summary(paper, tables))
-        if paper.within:
-            print(_near_together(paper, tables))
         if tables:
             print(f"One table: fairbench paper {paper.name} table={tables[0].table}")
 
@@ -99,45 +97,16 @@ def print_changes(paper: mapping.Paper, changed: pd.DataFrame) -> None:
 
 
 def _summary(paper: mapping.Paper, tables: Sequence[matching.PaperTable]) -> Table:
-    """Return how many numbers of each table have which verdict, and how near ours are."""
+    """Return how many numbers of each table have which verdict."""
     printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
     printed.add_column("table")
-    near = [f"within {distance:.2f}" for distance in _distances(paper)]
-    for heading in ("numbers", *mapping.VERDICTS, *near):
+    for heading in ("numbers", *mapping.VERDICTS):
         printed.add_column(heading, justify="right")
     printed.add_column("")
     for table in tables:
         counts = map(str, (int(table.rows["reproduces"].sum()), *table.counts.values()))
-        printed.add_row(table.table, *counts, *_near_shares(table, paper), table.note)
+        printed.add_row(table.table, *counts, table.note)
     return printed
-
-
-def _distances(paper: mapping.Paper) -> Sequence[float]:
-    return paper.within.get("distances", ())
-
-
-def _near_shares(table: matching.PaperTable, paper: mapping.Paper) -> list[str]:
-    """Return a table's shares within each distance; empty if it is not among the counted tables."""
-    rows = table.rows[table.rows["reproduces"]]
-    if table.table not in paper.within.get("tables", ()) or rows["difference"].isna().all():
-        return [""] * len(_distances(paper))
-    return [f"{share:.0%}" for share in mapping.shares_within(rows, _distances(paper))]
-
-
-def _near_together(paper: mapping.Paper, tables: Sequence[matching.PaperTable]) -> str:
-    """Return, for each kind of answer, its shares within each distance in the counted tables."""
-    counted = [table for table in tables if table.table in paper.within["tables"]]
-    rows = pd.concat([group.rows for group in counted])
-    rows = rows[rows["difference"].notna()]
-    kinds = rows["our method"].where(~rows["reproduces"], "the answer that reproduces")
-    lines = [f"Tables {', '.join(group.table for group in counted)} together:"]
-    for kind, rows_of_kind in rows.groupby(kinds, sort=False):
-        shares = zip(
-            mapping.shares_within(rows_of_kind, _distances(paper)), _distances(paper), strict=True
-        )
-        share_texts = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)
-        lines.append(f"  {kind}, {_numbers(len(rows_of_kind))}: {share_texts}")
-    return "\n".join([*lines, *paper.within.get("note", ())])
 
 
 def print_table(table: matching.PaperTable, console: Console) -> None:

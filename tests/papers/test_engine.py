@@ -186,18 +186,15 @@ def test_a_computation_is_stored_and_printed_beside_the_paper(tmp_path, monkeypa
     assert "no answer" in capsys.readouterr().out
 
 
-def test_numbers_that_a_paper_keeps_are_printed_with_how_near_they_are(tmp_path, capsys):
+def test_numbers_that_a_paper_keeps_are_printed(tmp_path, capsys):
     kept = TINY.replace("sentence: shares", "sentence: shares, kept: n.csv")
-    paper = written(
-        tmp_path, published_csv=CSV,
-        mapping_yaml=f'{kept}within: {{distances: [0.05, 0.5], tables: ["1"]}}\n',
-        n_csv="row,mean,repeats,label,error\n0,0.6,1,,0.01\n0,0.5,1,b,0\n",
-    )  # fmt: skip
+    content = "row,mean,repeats,label,error\n0,0.6,1,,0.01\n0,0.5,1,b,0\n"
+    paper = written(tmp_path, published_csv=CSV, mapping_yaml=kept, n_csv=content)
     assert not matching.is_computed(paper, "shares", "1", tmp_path)
-    pages.print_paper(paper, tmp_path)
-    printed = capsys.readouterr().out
-    assert "the answer that reproduces, 1 number: 0% within 0.05, 100% within 0.50" in printed
-    assert "b, 1 number: 100% within 0.05" in printed
+    pages.print_paper(paper, tmp_path, "1")
+    printed = capsys.readouterr().out.split()
+    assert printed[printed.index("mine") :][:5] == ["mine", "0.50", "0.600", "0.100", "unexplained"]
+    assert printed[printed.index("b") :][:5] == ["b", "0.50", "0.500", "0.000", "(agrees)"]
 
 
 def test_a_quick_look_is_of_small_data_and_few_repeats():

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from fairbench.cli.command import Results
-from fairbench.components.papers import PAPERS, Splits, run_main, table_of
+from fairbench.components.papers import PAPERS, Splits, print_table, run_main
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import command, recorded, runs_needed
 from fairbench.components.papers.fairlyuncertain import tables
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.summary import summarise
@@ -49,16 +45,15 @@ def abstention_choice(options: Results) -> None:
     at random shows what choosing alone does.
     """
     columns = {
-        (rows, metric): changes(experiment, metric, options.results).reindex(WHOM_METHODS)
+        f"{metric.replace('_', ' ')}, chosen on {rows} rows": changes(
+            experiment, metric, options.results
+        ).reindex(WHOM_METHODS)
         for rows, experiment in EXPERIMENTS.items()
         for metric in CHOICE_METRICS
     }
-    headings = [f"{metric.replace('_', ' ')}, chosen on {rows} rows" for rows, metric in columns]
-    table = table_of("change by abstention, mean over data sets", "method", *headings)
-    for method in WHOM_METHODS:
-        cells = (100 * change[method] for change in columns.values())
-        table.add_row(method, *("-" if pd.isna(cell) else f"{cell:+.0f} %" for cell in cells))
-    Console(width=100).print(table)
+    cells = (100 * pd.DataFrame(columns)).map(lambda cell: f"{cell:+.0f} %").replace("+nan %", "-")
+    title = "change by abstention, mean over data sets"
+    print_table(title, ["method", *columns], cells.reset_index().to_numpy())
 
 
 def changes(experiment: str, metric: str, results: Path) -> pd.Series:
@@ -74,15 +69,12 @@ def changes(experiment: str, metric: str, results: Path) -> pd.Series:
         )
         for choice, _, metrics in runs_needed(experiment, results)
     )
-    chosen = found[found["metric"] == f"abstained_{metric}"].set_index(["dataset", "method"])
-    plain = found[found["metric"] == metric].set_index(["dataset", "method"])
-    if metric != "error_rate":
-        protected = pd.MultiIndex.from_arrays(
-            [*zip(*chosen.index, strict=True), chosen["attribute"]]
-        )
-        plain = plain.set_index("attribute", append=True).loc[protected].droplevel("attribute")
-    relative = chosen["mean"] / plain["mean"].loc[chosen.index] - 1
-    return relative.groupby("method").mean()
+    keys = ["dataset", "method", *(["attribute"] if metric != "error_rate" else [])]
+    chosen, plain = (
+        found[found["metric"] == name].set_index(keys)["mean"]
+        for name in (f"abstained_{metric}", metric)
+    )
+    return (chosen / plain.loc[chosen.index] - 1).groupby("method").mean()
 
 
 WHOM_EXPERIMENT = "fairlyuncertain/figure5"
@@ -108,16 +100,31 @@ def whom(chosen: Splits) -> None:
     ours; and how far apart the groups' shares left out are. All but the second are means over
     splits.
     """
-    headings = ("data set", "most, second, third", "protected, with their places")
-    features = table_of("features that move most at a quarter left out", *headings)
-    names = (name.replace("_", " ") for name in WHOM_METHODS)
-    groups = table_of("gap of the groups' shares left out", "data set", *names)
-    for dataset in PROTECTED:
+    features, groups = [], []
+    for dataset, protected in PROTECTED.items():
         read = {name: _splits(WHOM_EXPERIMENT, dataset, name, chosen) for name in WHOM_METHODS}
-        features.add_row(dataset, *_features(read, PROTECTED[dataset]))
-        groups.add_row(dataset, *(f"{np.mean([*map(gap, s)]):.3f}" for s in read.values()))
-    for table in (features, _best(), groups):
-        Console(width=110).print(table)
+        features.append([dataset, *_features(read, protected)])
+        groups.append([dataset, *(f"{np.mean([*map(gap, s)]):.3f}" for s in read.values())])
+    record = recorded(Paper.read("fairlyuncertain", PAPERS))
+    best = []
+    for name in TABLES:
+        rows = record[record["table"] == name]
+        best.append([name, *(str(without(rows, column)) for column in ("value", "ours"))])
+    names = (name.replace("_", " ") for name in WHOM_METHODS)
+    for title, headings, cells in (
+        (
+            "features that move most at a quarter left out",
+            ("data set", "most, second, third", "protected, with their places"),
+            features,
+        ),
+        (
+            "fairness metrics whose best row abstains from nobody, of six",
+            ("table", "the paper's numbers", "ours"),
+            best,
+        ),
+        ("gap of the groups' shares left out", ("data set", *names), groups),
+    ):
+        print_table(title, headings, cells, width=110)
 
 
 def _splits(experiment: str, dataset: str, method: str, chosen: Splits) -> list[Labelled]:
@@ -151,18 +158,6 @@ def _features(read: dict[str, list[Labelled]], protected: Sequence[str]) -> Iter
     yield ", ".join(told) + f" of {len(mean)}"
 
 
-def _best() -> Table:
-    """Return in how many fairness metrics of a table the best row abstains from nobody."""
-    title = "fairness metrics whose best row abstains from nobody, of six"
-    table = table_of(title, "table", "the paper's numbers", "ours")
-    paper = Paper.read("fairlyuncertain", PAPERS)
-    record = recorded(paper)
-    for name in TABLES:
-        rows = record[record["table"] == name]
-        table.add_row(name, *(str(without(rows, column)) for column in ("value", "ours")))
-    return table
-
-
 def without(rows: pd.DataFrame, column: str) -> int:
     """Return in how many of six fairness metrics the best row is of a method without abstention."""
     count = 0
@@ -189,30 +184,27 @@ def rankings(options: Results) -> None:
     a method less that of another, and how far an intervention moves the gap in selection rates.
     """
     runs = [run for run in Catalogue(options.results) if run.config["split"]["name"] == "holdout"]
-    headings = ("runs", "of", "first", "second", "difference", "95 % interval")
-    table = table_of("paired differences over hold-outs", *headings)
-    for row in (*scores(runs), *parity(runs)):
-        table.add_row(*row)
-    if not table.row_count:
+    rows = [*scores(runs), *parity(runs)]
+    if not rows:
         raise UserError(
             f"there are no two finished runs to compare in {options.results}: make them with "
             f"{command(RANKED_EXPERIMENT)}"
         )
-    Console(width=110).print(table)
+    headings = ("runs", "of", "first", "second", "difference", "95 % interval")
+    print_table("paired differences over hold-outs", headings, rows, width=110)
 
 
 def scores(runs: list[Run]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each score and each two methods of :data:`SCORES` on the same splits."""
     for score, (name, others) in SCORES.items():
-        for first in runs:
-            if first.choices["method"] != name or first.choices["intervention"] != "none":
+        for first, second in _alike(runs, "method"):
+            names = (first.choices["method"], second.choices["method"])
+            if names[0] != name or first.choices["intervention"] != "none":
                 continue
-            for second in (run for run in runs if run.choices["method"] in others):
-                if _alike(first, second, "method"):
-                    a, b = (_values(run, score) for run in (first, second))
-                    if len(a) == len(b) > 1 and np.isfinite(a - b).all():
-                        names = (name, second.choices["method"])
-                        yield _row(first, f"{score}: {' - '.join(names)}", a, b)
+            if names[1] in others:
+                a, b = (_values(run, score) for run in (first, second))
+                if len(a) == len(b) > 1 and np.isfinite(a - b).all():
+                    yield _row(first, f"{score}: {' - '.join(names)}", a, b)
 
 
 def parity(runs: list[Run]) -> Iterator[tuple[str, ...]]:
@@ -220,11 +212,9 @@ def parity(runs: list[Run]) -> Iterator[tuple[str, ...]]:
 
     The gap is that of the mean rates, so that differences keep their sign and noise adds nothing.
     """
-    for plain in (run for run in runs if run.choices["intervention"] == "none"):
-        for run in runs:
-            name = run.choices["intervention"]
-            if name == "none" or not _alike(plain, run, "intervention"):
-                continue
+    for plain, run in _alike(runs, "intervention"):
+        name = run.choices["intervention"]
+        if plain.choices["intervention"] == "none" != name:
             a, b = (_differences(each) for each in (run, plain))
             if a.shape == b.shape and len(a) > 1:
                 what = f"parity: {name} - none, {run.choices['method']}"
@@ -250,11 +240,13 @@ def _row(run: Run, what: str, first: Floats, second: Floats) -> tuple[str, ...]:
     return dataset, what, *means, f"{float(found.value):+.4f}", ends
 
 
-def _alike(first: Run, second: Run, but: str) -> bool:
-    """Say whether two runs of the same splits differ in one group of options alone."""
+def _alike(runs: list[Run], but: str) -> Iterator[tuple[Run, Run]]:
+    """Yield every two runs of the same splits that differ in one group of options alone."""
     names = {"learner", "intervention", "method", "split"} - {but}
-    same = all(first.environment[name] == second.environment[name] for name in ("data", "rows"))
-    return same and all(first.config[name] == second.config[name] for name in names)
+    for first, second in product(runs, runs):
+        same = all(first.environment[name] == second.environment[name] for name in ("data", "rows"))
+        if same and all(first.config[name] == second.config[name] for name in names):
+            yield first, second
 
 
 def _values(run: Run, score: str) -> Floats:
@@ -293,50 +285,40 @@ READINGS = (
 NAN_CELL = ("communities", "faithful_nll_reference")
 
 
-class Predictions(NamedTuple):
-    """The test rows of one split."""
+def _by_group(test: pd.DataFrame, column: str) -> list[Floats]:
+    return [values.to_numpy() for _, values in test.groupby("group")[column]]
 
-    target: Floats
-    mean: Floats
-    sd: Floats
-    group: NDArray[np.int8]
 
-    def take(self, rows: Mask) -> Predictions:
-        """Return some of the rows."""
-        return Predictions(self.target[rows], self.mean[rows], self.sd[rows], self.group[rows])
-
-    def groups(self) -> list[Predictions]:
-        """Return each group's rows."""
-        return [self.take(self.group == g) for g in np.unique(self.group)]
-
-    def parity(self) -> float:
-        """Return the UA-SP."""
-        groups = self.groups()
-        return regression.uncertainty_aware_parity([g.mean for g in groups], [g.sd for g in groups])
+def _parity(test: pd.DataFrame) -> float:
+    """Return the UA-SP."""
+    return regression.uncertainty_aware_parity(_by_group(test, "mean"), _by_group(test, "sd"))
 
 
 def predictions(
     dataset: str, method: str, chosen: Splits, *, factor: float = 1
-) -> Iterator[Predictions]:
-    """Yield the predictions of every split, their sds times `factor`."""
+) -> Iterator[pd.DataFrame]:
+    """Yield target, mean, sd and group of every split's test rows, sds times `factor`."""
     words = [f"dataset={dataset}", f"method={method}"]
     run = tables.job("fairlyuncertain/table4", chosen.results, words, chosen.repeats)
+    target = run.dataset.target.to_numpy(float)
     group = run.dataset.groups(run.protect).cat.codes.to_numpy()
     for rows, raw in tables.raw_tests(run):
-        mean = raw["mean"].astype(float)
-        sd = factor * raw["sd"].astype(float) if factor else np.zeros(len(mean))
-        yield Predictions(run.dataset.target.to_numpy(float)[rows], mean, sd, group[rows])
+        sd = factor * raw["sd"].astype(float) if factor else 0.0
+        own = {"target": target[rows], "mean": raw["mean"].astype(float), "group": group[rows]}
+        yield pd.DataFrame({**own, "sd": sd})
 
 
-def measures(test: Predictions) -> list[float]:
+def measures(test: pd.DataFrame) -> list[float]:
     """Return UA-SP, parity of points, parity of labels, coverage, CRPS; NaN without sds."""
-    groups = test.groups()
-    points = regression.distribution_distances([group.mean for group in groups]).max()
-    labels = regression.distribution_distances([group.target for group in groups]).max()
-    covered = np.abs(test.target - test.mean) <= regression.normal_quantile(LEVEL) * test.sd
-    coverage = float(covered.mean()) if test.sd.any() else float("nan")
-    crps = float(regression.crps_normal_rows(test.target, test.mean, test.sd).mean())
-    return [test.parity(), points, labels, coverage, crps]
+    points, labels = (
+        regression.distribution_distances(_by_group(test, name)).max()
+        for name in ("mean", "target")
+    )
+    target, mean, sd = (test[name].to_numpy() for name in ("target", "mean", "sd"))
+    covered = np.abs(target - mean) <= regression.normal_quantile(LEVEL) * sd
+    coverage = float(covered.mean()) if sd.any() else float("nan")
+    crps = float(regression.crps_normal_rows(target, mean, sd).mean())
+    return [_parity(test), points, labels, coverage, crps]
 
 
 def published(dataset: str, method: str) -> str:
@@ -346,47 +328,37 @@ def published(dataset: str, method: str) -> str:
     return " ".join(f"{row.value} ({row.sd})" for row in found.itertuples())
 
 
-def smoothing(dataset: str, chosen: Splits) -> Table:
-    """Return UA-SP and its costs, a row for each reading."""
-    headings = ("method", "published", "UA-SP", "points", "labels", f"in {LEVEL:.0%}", "CRPS")
-    table = table_of(f"{dataset}: means (sd) over {chosen.repeats} splits", *headings)
+def smoothing(dataset: str, chosen: Splits) -> Iterator[list[str]]:
+    """Yield UA-SP and its costs, a row for each reading."""
     for method, factor, name in READINGS:
         every = predictions(dataset, method, chosen, factor=factor)
         each = np.array([measures(test) for test in every])
         (mean, *means), sd = each.mean(axis=0), each[:, 0].std()
         label = f"{method}, sd x {factor}" if factor > 1 else method
         others = ["-" if np.isnan(value) else f"{value:.3f}" for value in means]
-        table.add_row(label, published(dataset, name), f"{mean:.3f} ({sd:.3f})", *others)
-    return table
+        yield [label, published(dataset, name), f"{mean:.3f} ({sd:.3f})", *others]
 
 
-def invalid(chosen: Splits) -> Table:
-    """Return the published cell with two zeros in it: Faithful NLL on Communities.
+def invalid(chosen: Splits) -> None:
+    """Print the published cell with two zeros in it: Faithful NLL on Communities.
 
     Rows: its splits without the rows that have no sd; a split with such rows as 0; and two of ten
     splits as 0, which are the published runs.
     """
-    many = replace(chosen, repeats=5 * chosen.repeats)
-    every = list(predictions(*NAN_CELL, many))
-    valid = [test.sd > 0 for test in every]
-    left_out = np.array([s.take(rows).parity() for s, rows in zip(every, valid, strict=True)])
-    hit = np.array([not rows.all() for rows in valid])
-    typical = left_out[~hit]
+    every = list(predictions(*NAN_CELL, replace(chosen, repeats=5 * chosen.repeats)))
+    left_out = np.array([_parity(test[test["sd"] > 0]) for test in every])
+    hit = np.array([(test["sd"] <= 0).any() for test in every])
+    typical, as_0 = left_out[~hit], np.where(hit, 0, left_out)
     two_of_ten = np.sqrt(0.8 * typical.var() + 0.8 * 0.2 * typical.mean() ** 2)
-    title = f"{NAN_CELL[0]}, {NAN_CELL[1]}: {hit.sum()} of {len(hit)} splits have rows with sd <= 0"
-    table = table_of(title, "UA-SP", "mean (sd)", min_width=76)
-    for name, mean, sd in (
-        ("those rows left out", *_moments(left_out)),
-        ("those splits read as 0", *_moments(np.where(hit, 0, left_out))),
-        ("two of ten splits read as 0", 0.8 * typical.mean(), two_of_ten),
-    ):
-        table.add_row(name, f"{mean:.3f} ({sd:.3f})")
-    table.add_row("published", published("communities", "faithful_nll"))
-    return table
-
-
-def _moments(values: Floats) -> tuple[float, float]:
-    return float(values.mean()), float(values.std())
+    moments = {
+        "those rows left out": (left_out.mean(), left_out.std()),
+        "those splits read as 0": (as_0.mean(), as_0.std()),
+        "two of ten splits read as 0": (0.8 * typical.mean(), two_of_ten),
+    }
+    rows = [[name, f"{mean:.3f} ({sd:.3f})"] for name, (mean, sd) in moments.items()]
+    rows.append(["published", published("communities", "faithful_nll")])
+    title = f"{', '.join(NAN_CELL)}: {hit.sum()} of {len(hit)} splits have rows with sd <= 0"
+    print_table(title, ("UA-SP", "mean (sd)"), rows, width=110, min_width=76)
 
 
 def parity_smoothing(chosen: Splits) -> None:
@@ -399,25 +371,13 @@ def parity_smoothing(chosen: Splits) -> None:
     distance reads as 0, as perfect parity. 80/20 splits, 10 rounds, depth 6.
     """
     for dataset in ("communities", "law_school"):
-        Console(width=110).print(smoothing(dataset, chosen))
-    Console(width=110).print(invalid(chosen))
+        headings = ("method", "published", "UA-SP", "points", "labels", f"in {LEVEL:.0%}", "CRPS")
+        title = f"{dataset}: means (sd) over {chosen.repeats} splits"
+        print_table(title, headings, smoothing(dataset, chosen), width=110)
+    invalid(chosen)
 
 
 DEPTHS = tuple(range(5, 16))
-
-
-def _depth_errors(dataset: str, chosen: Splits) -> list[float]:
-    """Return the mean error over splits at each depth."""
-    words = [f"dataset={dataset}", "method=binomial_nll", f"consistency.values={list(DEPTHS)}"]
-    run = tables.job("fairlyuncertain/table1", chosen.results, words, chosen.repeats)
-    read = tables.reader(run)
-    found: dict[str, list[float]] = {}
-    for cell in run.cells:
-        if cell.variant:
-            test = read(cell, {}).test
-            wrong = test.target != test.column("prediction")
-            found.setdefault(cell.variant, []).append(float(wrong.mean()))
-    return [float(np.mean(values)) for values in found.values()]
 
 
 def depths(chosen: Splits) -> None:
@@ -426,11 +386,20 @@ def depths(chosen: Splits) -> None:
     ``python -m papers.fairlyuncertain.claims depths`` prints the error of the plain model at each
     depth, the mean over splits.
     """
-    title = f"error at each depth, mean over {chosen.repeats} splits"
-    table = table_of(title, "data set", *map(str, DEPTHS))
+    rows = []
     for dataset in PROTECTED:
-        table.add_row(dataset, *(f"{error:.3f}" for error in _depth_errors(dataset, chosen)))
-    Console(width=110).print(table)
+        words = [f"dataset={dataset}", "method=binomial_nll", f"consistency.values={list(DEPTHS)}"]
+        run = tables.job("fairlyuncertain/table1", chosen.results, words, chosen.repeats)
+        read = tables.reader(run)
+        found: dict[str, list[float]] = {}
+        for cell in run.cells:
+            if cell.variant:
+                test = read(cell, {}).test
+                wrong = test.target != test.column("prediction")
+                found.setdefault(cell.variant, []).append(float(wrong.mean()))
+        rows.append([dataset, *(f"{np.mean(values):.3f}" for values in found.values())])
+    title = f"error at each depth, mean over {chosen.repeats} splits"
+    print_table(title, ("data set", *map(str, DEPTHS)), rows, width=110)
 
 
 GROUPS = (5, 10, 15, 20, 25, 30)
@@ -449,8 +418,7 @@ def diagrams(chosen: Splits) -> None:
     like uncertainty, the rank correlation of their mean uncertainty with the sd of their residuals,
     and for five groups how far the two are apart: means over splits and data sets.
     """
-    title = f"{chosen.repeats} splits of five data sets: rank correlation; distance of five groups"
-    table = table_of(title, "method", *map(str, GROUPS), "distance")
+    rows = []
     for method in WHOM_METHODS[1:]:
         of_sets = (_splits(tables.EXPERIMENT, dataset, method, chosen) for dataset in PROTECTED)
         splits = list(chain.from_iterable(of_sets))
@@ -459,8 +427,9 @@ def diagrams(chosen: Splits) -> None:
             for groups in GROUPS
         ]
         off = np.mean([diagram(test, GROUPS[0]).error() for test in splits])
-        table.add_row(method.replace("_", " "), *(f"{rank:.2f}" for rank in ranks), f"{off:.2f}")
-    Console(width=100).print(table)
+        rows.append([method.replace("_", " "), *(f"{rank:.2f}" for rank in ranks), f"{off:.2f}"])
+    title = f"{chosen.repeats} splits of five data sets: rank correlation; distance of five groups"
+    print_table(title, ("method", *map(str, GROUPS), "distance"), rows)
 
 
 if __name__ == "__main__":

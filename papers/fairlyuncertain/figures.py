@@ -18,10 +18,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich import box
-from rich.console import Console
 from scipy.stats import norm
 
-from fairbench.components.papers import PAPERS, run_main, table_of
+from fairbench.components.papers import PAPERS, print_table, run_main
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.components.papers.fairlyuncertain.tables import job, reader
@@ -97,15 +96,15 @@ def same_interval(options: SameIntervalOptions) -> None:
     Draws from both show that what an interval says of a person's uncertainty is not what the sd
     says, and that neither says how many outcomes are near the mean.
     """
-    title = f"one mean, one {LEVEL:.0%} interval, two sds: {options.draws} draws"
-    headings = ("", "mean", "interval", "sd", "printed", f"within {NEAR} of the mean")
-    table = table_of(title, *headings, box=box.HEAVY_HEAD)
+    rows = []
     for name, printed in PRINTED.items():
         found = summary(sample(name, options.draws))
         interval = f"[{found.lower:.2f}, {found.upper:.2f}]"
         numbers = (f"{found.mean:.2f}", interval, f"{found.sd:.2f}", ", ".join(printed))
-        table.add_row(name, *numbers, f"{found.near:.0%}")
-    Console(width=100).print(table)
+        rows.append((name, *numbers, f"{found.near:.0%}"))
+    title = f"one mean, one {LEVEL:.0%} interval, two sds: {options.draws} draws"
+    headings = ("", "mean", "interval", "sd", "printed", f"within {NEAR} of the mean")
+    print_table(title, headings, rows, box=box.HEAVY_HEAD)
 
 
 # Figures of people: ranges, and features of the rows kept.

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from rich.console import Console
 
-from fairbench.components.papers import PAPERS, Splits, composed, run_main, table_of
+from fairbench.components.papers import PAPERS, Splits, composed, print_table, run_main
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort, Numbers, finished_runs, number
 from fairbench.core.arrays import Floats
@@ -443,14 +442,14 @@ def communities_broadcast(chosen: Splits) -> None:
     """
     published = Paper.read("fairlyuncertain", PAPERS).rows
     published = published.query("table == '2' and dataset == 'communities' and metric == 'nll'")
-    title = f"Communities, NLL: median over {chosen.repeats} splits (mean, sd)"
-    table = table_of(title, "method", "published", "row by row", "broadcast")
+    rows = []
     for name, method in METHODS.items():
         values = _nlls(method, chosen.results, chosen.repeats)
         row = published[published["method"] == name].iloc[0]
         cells = [f"{np.median(v):.3f} ({np.mean(v):.3f}, {np.std(v):.3f})" for v in values]
-        table.add_row(name, f"{row['value']} ({row['sd']})", *cells)
-    Console(width=100).print(table)
+        rows.append([name, f"{row['value']} ({row['sd']})", *cells])
+    title = f"Communities, NLL: median over {chosen.repeats} splits (mean, sd)"
+    print_table(title, ("method", "published", "row by row", "broadcast"), rows)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.components.algorithms.methods.ensemble import decomposed
 from fairbench.components.datasets import kuzucu, simulated_sequences
-from fairbench.components.papers import composed, number_of_seeds, run_main, table_of
+from fairbench.components.papers import composed, number_of_seeds, print_table, run_main, table_of
 from fairbench.components.papers.engine.matching import runs_needed
 from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.core.arrays import Floats, rng
@@ -96,16 +96,12 @@ def _groups(networks: str, which: str, seed: int) -> Iterator[dict[str, object]]
     yield from tables.of_groups(members, fresh.target.to_numpy(float), fresh.sensitive)
 
 
-def _ratio_table(ours: pd.DataFrame, title: str) -> Table:
-    """Return the mean and the sd over populations of every ratio G0 / G1."""
-    metrics = [*(rate.name for rate in RATES), "epistemic_uncertainty", "aleatoric_uncertainty"]
-    table = table_of(title, "data set", *(name.replace("_", " ") for name in metrics))
+def _ratio_rows(ours: pd.DataFrame, metrics: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the mean and the sd over populations of every ratio G0 / G1, a row for each set."""
     for dataset in tables.DIRECTIONS:
         every = [tables.ratios(ours, dataset, "group", name).dropna() for name in metrics]
         # A rate that is 0 in the reference of every population has no ratio.
-        cells = [f"{r.mean():.2f} ({r.std():.2f})" if len(r) else "-" for r in every]
-        table.add_row(dataset, *cells)
-    return table
+        yield [dataset, *(f"{r.mean():.2f} ({r.std():.2f})" if len(r) else "-" for r in every)]
 
 
 def population(options: PopulationOptions) -> None:
@@ -116,12 +112,13 @@ def population(options: PopulationOptions) -> None:
     chance. Here each network is trained as for Table 1, or as in
     ``uncertainty_fairness/sd1_3_trained``, on one population's training rows.
     """
-    console = Console(width=130)
+    metrics = [*(rate.name for rate in RATES), "epistemic_uncertainty", "aleatoric_uncertainty"]
+    headings = ("data set", *(name.replace("_", " ") for name in metrics))
     for networks in options.networks:
         ours = _of_populations(networks, options.seeds)
         title = f"G0 / G1, mean (sd) over {options.seeds} populations: {networks}"
-        console.print(_ratio_table(ours, title))
-        console.print(tables.directions_seen(ours, f"Proposition 4.1: {networks}"))
+        print_table(title, headings, _ratio_rows(ours, metrics), width=130)
+        Console(width=130).print(tables.directions_seen(ours, f"Proposition 4.1: {networks}"))
 
 
 TRAIN = 0.8
@@ -189,14 +186,13 @@ def epistemic_shrinks(options: _EpistemicShrinksOptions) -> None:
     names = ("majority", "minority", "epistemic, each", "ratio", "aleatoric ratio", "true ratio")
     seeds, results = range(options.seeds), options.results
     for learner in LEARNERS:
-        shown = table_of(f"{learner}: means over {options.seeds} populations", *names)
+        rows = []
         for sizes in SIZES:
             found = np.array([_noisy_population(learner, sizes, seed, results) for seed in seeds])
-            epistemic, aleatoric, true = found[:, :2], found[:, 2:4], found[:, 4:]
-            level = " ".join(f"{mean:.4f}" for mean in epistemic.mean(axis=0))
-            ratios = (ratio(pair[:, 1], pair[:, 0]) for pair in (epistemic, aleatoric, true))
-            shown.add_row(*map(str, sizes), level, *ratios)
-        Console(width=110).print(shown)
+            level = " ".join(f"{mean:.4f}" for mean in found[:, :2].mean(axis=0))
+            ratios = (ratio(found[:, i + 1], found[:, i]) for i in (0, 2, 4))
+            rows.append([*map(str, sizes), level, *ratios])
+        print_table(f"{learner}: means over {options.seeds} populations", names, rows, width=110)
 
 
 GROUPS = ("White", "Black")
@@ -255,15 +251,15 @@ def epistemic_shrinks_acs(options: _EpistemicShrinksOptions) -> None:
     """
     names = (*GROUPS, "epistemic, each", "ratio", "aleatoric, each", "ratio")
     for learner in LEARNERS:
-        found = uncertainties(learner, options.seeds, options.results)
-        shown = table_of(f"ACS income, {learner}: means over {options.seeds} draws", *names)
+        found, rows = uncertainties(learner, options.seeds, options.results), []
         for place, sizes in enumerate(ACS_SIZES):
             cells = []
             for values in np.moveaxis(found[:, place], 1, 0):
                 level = " ".join(f"{mean:.4f}" for mean in values.mean(axis=0))
                 cells += [level, ratio(values[:, 1], values[:, 0])]
-            shown.add_row(*map(str, sizes), *cells)
-        Console(width=110).print(shown)
+            rows.append([*map(str, sizes), *cells])
+        title = f"ACS income, {learner}: means over {options.seeds} draws"
+        print_table(title, names, rows, width=110)
 
 
 EXPERIMENT = "uncertainty_fairness/sequences"
@@ -348,35 +344,36 @@ def _unseen(
 
 def sequences_table(found: pd.DataFrame) -> Table:
     """Return what each reading makes of the groups: means over populations, and ratios B / A."""
-    seeds = found["seed"].nunique()
-    title = f"means over {seeds} populations; ratios B over A with 95 % intervals"
-    names = ("read", "cut: A, B", "AUC: A, B", "aleatoric: A, B", "ratio", "ratio, ideal")
-    shown = table_of(title, *names, "epistemic: A, B", "ratio")
+
+    def pair(rows: pd.DataFrame, digits: int = 2) -> str:
+        return f"{rows['A'].mean():.{digits}f}, {rows['B'].mean():.{digits}f}"
+
+    def of_groups(rows: pd.DataFrame) -> str:
+        return ratio(rows["B"].to_numpy(), rows["A"].to_numpy())
+
+    shown = []
     for (modalities, length), rows in found.groupby(["modalities", "length"], sort=False):
         of = dict(iter(rows.groupby("metric")))
-        shown.add_row(
-            f"{modalities}, {f'{length} frames' if length else 'whole'}",
-            _pair(of["truncated_rows"]),
-            _pair(of["roc_auc"]),
-            _pair(of["aleatoric_uncertainty"]),
-            _ratio(of["aleatoric_uncertainty"]),
-            _ratio(of["ideal"]),
-            _pair(of["epistemic_uncertainty"], 4),
-            _ratio(of["epistemic_uncertainty"]),
-        )
-    return shown
+        aleatoric, epistemic = (of[f"{part}_uncertainty"] for part in ("aleatoric", "epistemic"))
+        cells = [pair(of["truncated_rows"]), pair(of["roc_auc"]), pair(aleatoric)]
+        cells += [of_groups(aleatoric), of_groups(of["ideal"]), pair(epistemic, 4)]
+        read = f"{modalities}, {f'{length} frames' if length else 'whole'}"
+        shown.append([read, *cells, of_groups(epistemic)])
+    title = f"means over {found['seed'].nunique()} populations; ratios B over A with 95 % intervals"
+    names = ("read", "cut: A, B", "AUC: A, B", "aleatoric: A, B", "ratio", "ratio, ideal")
+    return table_of(title, (*names, "epistemic: A, B", "ratio"), shown)
 
 
 def effects(found: pd.DataFrame) -> Table:
     """Return by what truncation multiplies the ratios of the groups, paired by population."""
     compared = ("aleatoric_uncertainty", "ideal", "epistemic_uncertainty")
-    names = ("read", "populations", "aleatoric", "aleatoric, ideal", "epistemic")
-    shown = table_of("ratio B / A of truncated over that of whole", *names)
+    shown = []
     for modalities, rows in found.groupby("modalities", sort=False):
         pairs = [_paired(rows[rows["metric"] == name]) for name in compared]
         cells = [ratio(cut["B"] / cut["A"], whole["B"] / whole["A"]) for cut, whole in pairs]
-        shown.add_row(str(modalities), str(len(pairs[0][0])), *cells)
-    return shown
+        shown.append([str(modalities), str(len(pairs[0][0])), *cells])
+    names = ("read", "populations", "aleatoric", "aleatoric, ideal", "epistemic")
+    return table_of("ratio B / A of truncated over that of whole", names, shown)
 
 
 def _paired(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -385,14 +382,6 @@ def _paired(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     cut = rows[rows["length"] != 0].set_index("seed")
     both = whole.index.intersection(cut.index)
     return cut.loc[both], whole.loc[both]
-
-
-def _pair(rows: pd.DataFrame, digits: int = 2) -> str:
-    return f"{rows['A'].mean():.{digits}f}, {rows['B'].mean():.{digits}f}"
-
-
-def _ratio(rows: pd.DataFrame) -> str:
-    return ratio(rows["B"].to_numpy(), rows["A"].to_numpy())
 
 
 def sequences(options: Results) -> None:

@@ -37,7 +37,7 @@ from fairbench.components.algorithms.estimators.weight_posterior import (
     forward,
 )
 from fairbench.components.datasets import adult, compas_zafar, kuzucu
-from fairbench.components.papers import PAPERS, as_numbers, run_main, table_of
+from fairbench.components.papers import PAPERS, as_numbers, print_table, run_main, table_of
 from fairbench.components.papers.engine import matching
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.core.arrays import Codes, Floats, Mask
@@ -522,7 +522,7 @@ def members(options: Results) -> None:
     experiments ``uncertainty_fairness/compas_*``.
     """
     heads = [f"{part}, {name}" for part in PARTS for name in ("white", *MEMBER_ATTRIBUTES)]
-    shown = table_of("COMPAS, mean (sd over splits)", "members", "accuracy, white", *heads)
+    rows = []
     for experiment, label in EXPERIMENTS.items():
         ours = needed(experiment, options.results)
         columns = [_single_runs(ours, "compas", "race", "accuracy", "white")]
@@ -530,8 +530,9 @@ def members(options: Results) -> None:
             metric = f"{part}_uncertainty"
             columns.append(_single_runs(ours, "compas", "race", metric, "white"))
             columns += [ratios(ours, "compas", name, metric) for name in MEMBER_ATTRIBUTES]
-        shown.add_row(label, *(f"{runs.mean():.3g} ({runs.std():.1g})" for runs in columns))
-    Console(width=130).print(shown)
+        rows.append([label, *(f"{runs.mean():.3g} ({runs.std():.1g})" for runs in columns)])
+    headings = ("members", "accuracy, white", *heads)
+    print_table("COMPAS, mean (sd over splits)", headings, rows, width=130)
 
 
 UNITS = (25, 50, 100, 200, 400)
@@ -573,23 +574,6 @@ def ratio_series(sizes: BySize, attribute: str, metric: str) -> pd.DataFrame:
     return pd.DataFrame(every).agg(["mean", "std"]).T
 
 
-def _capacity_table(networks: str, sizes: BySize) -> Table:
-    """Return the black group's metrics, and the ratios of the uncertainties, of each size."""
-    shown = table_of(f"COMPAS, {networks}: mean (sd over splits)", "units")
-    columns = []
-    for metric in CAPACITY_METRICS:
-        short = metric.removesuffix("_uncertainty")
-        shown.add_column(f"{short}, black", justify="right")
-        columns.append(mean_series(sizes, "race", "black", metric))
-        for attribute in CAPACITY_ATTRIBUTES if metric != "accuracy" else ():
-            shown.add_column(f"{short}, ratio by {attribute}", justify="right")
-            columns.append(ratio_series(sizes, attribute, metric))
-    for units in sizes:
-        cells = [series.loc[units] for series in columns]
-        shown.add_row(str(units), *(f"{cell['mean']:.3g} ({cell['std']:.1g})" for cell in cells))
-    return shown
-
-
 def capacity(options: Results) -> None:
     """Print Figure 6 on COMPAS: the groups' uncertainties against the hidden layer's size.
 
@@ -599,7 +583,19 @@ def capacity(options: Results) -> None:
     uncertainty_fairness figure=6`` draws them.
     """
     for networks in NETWORKS:
-        Console(width=150).print(_capacity_table(networks, by_size(networks, options.results)))
+        sizes, columns = by_size(networks, options.results), {}
+        for metric in CAPACITY_METRICS:
+            short = metric.removesuffix("_uncertainty")
+            columns[f"{short}, black"] = mean_series(sizes, "race", "black", metric)
+            for attribute in CAPACITY_ATTRIBUTES if metric != "accuracy" else ():
+                series = ratio_series(sizes, attribute, metric)
+                columns[f"{short}, ratio by {attribute}"] = series
+        rows = [
+            [str(u), *(f"{s['mean'][u]:.3g} ({s['std'][u]:.1g})" for s in columns.values())]
+            for u in sizes
+        ]
+        title = f"COMPAS, {networks}: mean (sd over splits)"
+        print_table(title, ("units", *columns), rows, width=150)
 
 
 TRAINED = "sd1_3_trained"
@@ -623,8 +619,7 @@ DIRECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 
 def directions_seen(ours: pd.DataFrame, title: str) -> Table:
     """Return how often single runs show each direction of Proposition 4.1."""
-    names = ("data set", "direction", "fair part", "unfair part", "both", "P(both)")
-    table = table_of(title, *names, box=box.HEAVY_HEAD)
+    rows = []
     for dataset, (text, fair, unfair) in DIRECTIONS.items():
         inside = {
             name: (ratios(ours, dataset, "group", name) - 1).abs() <= BAND
@@ -636,8 +631,9 @@ def directions_seen(ours: pd.DataFrame, title: str) -> Table:
         lower, upper = beta(both + 1, n - both + 1).ppf([0.025, 0.975])
         counts = (f"{int(part.sum())} of {n}" for part in (is_fair, is_unfair))
         interval = f"{lower:.2f} to {upper:.2f}"
-        table.add_row(dataset, text, *counts, f"{both} of {n}", interval)
-    return table
+        rows.append((dataset, text, *counts, f"{both} of {n}", interval))
+    names = ("data set", "direction", "fair part", "unfair part", "both", "P(both)")
+    return table_of(title, names, rows, box=box.HEAVY_HEAD)
 
 
 def directions(options: _DirectionsOptions) -> None:

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.components.papers import ROOT, CrossValidations, composed, run_main, table_of
+from fairbench.components.papers import ROOT, CrossValidations, composed, print_table, run_main
 from fairbench.components.papers.uncertainty_matters import solvers
-from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import atomic
 from fairbench.core.fingerprint import code_digest
@@ -231,35 +230,26 @@ def ensure_all(
     yield from joblib.Parallel(jobs, return_as="generator_unordered")(tasks)
 
 
-def cpu_seconds(algorithm: str, cvs: int, results: Path = RESULTS) -> float:
-    """Return the CPU seconds that stored batches took."""
-    store, batches = Store(results), range(-(-cvs // BATCH))
-    notes = [store.read(cell_id(algorithm, batch)).notes for batch in batches]
-    return float(sum(each["cpu"] for each in notes))
-
-
 def show(algorithms: Sequence[str], cvs: int, results: Path = RESULTS) -> None:
     """Print the spread over cross-validations of accuracy and the difference in equal opportunity.
 
     The difference is the true positive rate of age <= 25 less that of age > 25.
     """
-    from rich.console import Console
-
     measures = ("accuracy", "equal opportunity difference", "its size")
     headings = ("", *(f"{each}: mean (se), sd" for each in measures), "CPU s")
-    table = table_of(f"{cvs} ten-fold cross-validations of German, age > 25", *headings)
+    store, rows = Store(results), []
     for name in algorithms:
         tables = load(name, cvs, results)
         gap = difference(true_positive_rate, tables)[:, 0]
-        values = (accuracy(total(tables))[:, 0], gap, np.abs(gap))
-        seconds = cpu_seconds(name, cvs, results)
-        table.add_row(name, *(_spread(each) for each in values), f"{seconds:.0f}")
-    Console(width=140).print(table)
-
-
-def _spread(values: Floats) -> str:
-    sd = values.std(ddof=1)
-    return f"{values.mean():.4f} ({sd / np.sqrt(len(values)):.4f}), {sd:.4f}"
+        cells = []
+        for values in (accuracy(total(tables))[:, 0], gap, np.abs(gap)):
+            sd = values.std(ddof=1)
+            cells.append(f"{values.mean():.4f} ({sd / np.sqrt(len(values)):.4f}), {sd:.4f}")
+        batches = (cell_id(name, batch) for batch in range(-(-cvs // BATCH)))
+        seconds = sum(store.read(batch).notes["cpu"] for batch in batches)
+        rows.append([name, *cells, f"{seconds:.0f}"])
+    title = f"{cvs} ten-fold cross-validations of German, age > 25"
+    print_table(title, headings, rows, width=140)
 
 
 def main(options: Options) -> None:

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
 from fairbench.cli.command import Results, default_results
 from fairbench.comparison.runs import Settings
-from fairbench.components.papers import number_of_cvs, run_main, table_of
+from fairbench.components.papers import number_of_cvs, print_table, run_main
 from fairbench.components.papers.uncertainty_matters import grid, ground_truth
 from fairbench.components.papers.uncertainty_matters.ground_truth import (
     ALGORITHMS,
@@ -82,15 +81,15 @@ def halves(options: _HalvesOptions) -> None:
     trains on one half and tests on the other, so that its r is of single fits.
     """
     reference = half_estimates(REFERENCE, options.halvings)
-    headings = ("", "accuracy", "good loans found", "mean", "of five at a time")
-    table = table_of(f"r, of {options.halvings} halvings", *headings)
+    rows = []
     for name in ALL:
         own = half_estimates(name, options.halvings)
-        each = variance_ratio(own, reference)
-        fives = np.sort(ratios(own, reference))
+        each, fives = variance_ratio(own, reference), np.sort(ratios(own, reference))
         cells = [", ".join(f"{value:.2f}" for value in row) for row in each]
-        table.add_row(name, *cells, f"{np.nanmean(each):.2f}", f"{fives[0]:.2f} to {fives[-1]:.2f}")
-    Console(width=100).print(table)
+        span = f"{fives[0]:.2f} to {fives[-1]:.2f}"
+        rows.append([name, *cells, f"{np.nanmean(each):.2f}", span])
+    headings = ("", "accuracy", "good loans found", "mean", "of five at a time")
+    print_table(f"r, of {options.halvings} halvings", headings, rows)
 
 
 PACKED_FILE = ground_truth.FOLDER / "counts.npz"

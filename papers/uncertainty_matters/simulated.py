@@ -14,11 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from rich.console import Console
 from scipy.special import expit
 from scipy.stats import norm
 
-from fairbench.components.papers import run_main, table_of
+from fairbench.components.papers import print_table, run_main
 from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
@@ -245,11 +244,9 @@ def show(rows: int, count: int) -> None:
     title = f"95 % intervals of A - B, {count} data sets of {rows} rows: coverage (mean width)"
     named = zip(OBJECTIVES, truth, strict=True)
     headings = [f"{name.replace('_', ' ')}, true {value:.3f}" for name, value in named]
-    table = table_of(title, "interval", *headings)
-    table.caption = f"the standard error of a coverage of 95 % is {error:.1%}"
-    for row in _coverage_rows(joint, ratios, bayle, truth):
-        table.add_row(*row)
-    Console(width=100).print(table)
+    caption = f"the standard error of a coverage of 95 % is {error:.1%}"
+    cells = _coverage_rows(joint, ratios, bayle, truth)
+    print_table(title, ("interval", *headings), cells, caption=caption)
     rhos = ", ".join(f"{name} {rho:.3f}" for name, rho in _implied_rhos(joint.sum(axis=1)).items())
     print(f"rho that the accuracies' variance over data sets amounts to: {rhos}\n")
 
@@ -386,12 +383,12 @@ def upsampling(options: _UpsamplingOptions) -> None:
     intervals of many hold the truth.
     """
     test_sets, population = options.test_sets, Population()
-    title = f"95 % intervals of the gap, {test_sets} test sets"
-    table = table_of(title, "small group", "hold the truth", "mean width")
+    rows = []
     for factor in FACTORS:
         held, width = coverage(population, factor, test_sets)
-        table.add_row(f"{factor} times", f"{held:.1%}", f"{width:.3f}")
-    Console(width=100).print(table)
+        rows.append((f"{factor} times", f"{held:.1%}", f"{width:.3f}"))
+    title = f"95 % intervals of the gap, {test_sets} test sets"
+    print_table(title, ("small group", "hold the truth", "mean width"), rows)
 
 
 if __name__ == "__main__":

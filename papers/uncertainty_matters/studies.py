@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench.comparison.runs import Settings
-from fairbench.components.papers import CrossValidations, number_of_cvs, run_main, table_of
+from fairbench.components.papers import CrossValidations, number_of_cvs, print_table, run_main
 from fairbench.components.papers.uncertainty_matters import readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, Counts
 from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
@@ -36,20 +37,6 @@ from fairbench.inference.survey import variance_ratio
 from fairbench.inference.verdicts import ranking
 
 
-def _spread_rows(measured: readings.Measured) -> Iterator[dict[str, Any]]:
-    """Yield, by algorithm, the sds of both objectives over cross-validations and in posteriors."""
-    for name, counts in measured.counts.items():
-        truth = readings.values(counts)
-        row: dict[str, Any] = {"method": name, "CVs": len(truth)}
-        for i, objective in enumerate(("accuracy", "EO")):
-            row[f"{objective} mean"] = truth[:, i].mean()
-            row[f"{objective} sd"] = truth[:, i].std(ddof=1)
-            for kind in ("posterior", "predictive"):
-                cloud = measured.cloud(name, "rho=1/K", predictive=kind == "predictive")
-                row[f"{objective} {kind}"] = cloud.draws[..., i].std(axis=1).mean()
-        yield {**row, "r": float(np.mean(measured.ratios.get(name, np.nan)))}
-
-
 def spreads(options: CrossValidations) -> None:
     """How far cross-validations of German scatter, and how wide the posteriors of one are.
 
@@ -58,17 +45,18 @@ def spreads(options: CrossValidations) -> None:
     noise alone), beside those of the posterior and of predictive draws at rho = 1/K.
     """
     title = "sds over cross-validations (partition noise), and of the posterior at rho=1/K"
-    headers = {"mean": "mean", "sd": "CVs", "posterior": "post.", "predictive": "pred."}
-    columns = {
-        f"{objective} {name}": f"{short_name}\n{header}"
-        for objective, short_name in (("accuracy", "acc."), ("EO", "EO"))
-        for name, header in headers.items()
-    }
-    shown = table_of(title, "algorithm", *columns.values(), "r", collapse_padding=True)
-    for row in _spread_rows(readings.measure(cvs=options.cvs)):
-        cells = [f"{row[name]:.4f}" for name in columns]
-        shown.add_row(readings.short(row["method"]), *cells, f"{row['r']:.2f}")
-    Console(width=100).print(shown)
+    kinds = ("mean", "CVs", "post.", "pred.")
+    headings = [f"{of}\n{kind}" for of, kind in product(("acc.", "EO"), kinds)]
+    measured, rows = readings.measure(cvs=options.cvs), []
+    for name, counts in measured.counts.items():
+        truth, cells = readings.values(counts), []
+        drawn = [measured.cloud(name, "rho=1/K", predictive=kind).draws for kind in (False, True)]
+        for i in (0, 1):
+            sds = (draws[..., i].std(axis=1).mean() for draws in drawn)
+            cells += [truth[:, i].mean(), truth[:, i].std(ddof=1), *sds]
+        r = float(np.mean(measured.ratios[name]))
+        rows.append([readings.short(name), *(f"{cell:.4f}" for cell in cells), f"{r:.2f}"])
+    print_table(title, ("algorithm", *headings, "r"), rows, collapse_padding=True)
 
 
 SETTING = readings.Setting("rho_rel_up", level=0.0)
@@ -144,21 +132,24 @@ def conclusions(options: _ConclusionsOptions) -> None:
     what the mean of all says; then all events' probabilities on the partition nearest to the mean,
     under every rho. The last two comparisons are those of section 14.2.
     """
-    cvs, console = options.cvs, Console(width=120)
-    compared = pairs(readings.ALONE)
-    headings = ("A against B", "estimates turn", "posteriors turn", "most posteriors", "mean")
-    table = table_of(f"one of {cvs} cross-validations concludes", *headings)
-    for pair in compared.values():
-        found = conclusions_of(pair, cvs)
+    compared = {
+        " against ".join(map(readings.short, pair.names)): pair
+        for pair in pairs(readings.ALONE).values()
+    }
+    rows = []
+    for names, pair in compared.items():
+        found = conclusions_of(pair, options.cvs)
         turned = (f"{found.turned(each):.1%}" for each in (found.estimates, found.posteriors))
         most = Counter(found.posteriors).most_common(1)[0][0]
-        table.add_row(" against ".join(map(readings.short, pair.names)), *turned, most, found.mean)
-    console.print(table)
-    for pair in compared.values():
-        shown = table_of(" against ".join(map(readings.short, pair.names)), "", *SHOWN.values())
-        for rho, shares in probabilities(pair).items():
-            shown.add_row(rho, *(f"{share:.2f}" for share in shares.values()))
-        console.print(shown)
+        rows.append((names, *turned, most, found.mean))
+    headings = ("A against B", "estimates turn", "posteriors turn", "most posteriors", "mean")
+    print_table(f"one of {options.cvs} cross-validations concludes", headings, rows, width=120)
+    for names, pair in compared.items():
+        cells = [
+            [rho, *(f"{share:.2f}" for share in shares.values())]
+            for rho, shares in probabilities(pair).items()
+        ]
+        print_table(names, ("", *SHOWN.values()), cells, width=120)
 
 
 A_ACCURATE, B_ACCURATE = event_names(readings.OBJECTIVES)[3:]
@@ -312,12 +303,12 @@ def public_code(options: CrossValidations) -> None:
     for name in CODE_ALGORITHMS:
         counts = readings.most_counts(name, options.results)[: options.cvs]
         for rho in ("1/K", "average"):
+            rows = [
+                (step, *(f"{sd:.4f}" for sd in sds), f"{area:.4f}", f"{100 * inside:.1f}")
+                for step, area, inside, sds in steps(counts, rho)
+            ]
             headings = ("step", "sd accuracy", "sd EO", "area", "% of CVs inside")
-            table = table_of(f"{name}, rho {rho}", *headings)
-            for step, area, inside, sds in steps(counts, rho):
-                cells = (*(f"{sd:.4f}" for sd in sds), f"{area:.4f}", f"{100 * inside:.1f}")
-                table.add_row(step, *cells)
-            Console(width=100).print(table)
+            print_table(f"{name}, rho {rho}", headings, rows)
 
 
 NOISE_HALVINGS, CORRELATIONS, SAMPLES = (1, 5, 50), (0.0, 0.5, 0.8), 4000
@@ -340,23 +331,21 @@ def ratio_noise() -> None:
     learner and reference vary equally (normal estimates, correlated as those of two learners on the
     same halves may be), and the ratios of the 13 algorithms on German.
     """
+    rows = []
+    for halvings, correlation in product(NOISE_HALVINGS, CORRELATIONS):
+        ratios = equal_ratios(halvings, correlation, rng(0, "ratio noise", halvings))
+        ends = np.quantile(ratios, (0.025, 0.5, 0.975))
+        cells = (f"{value:.2f}" for value in (ratios.mean(), *ends))
+        rows.append([str(halvings), f"{correlation}", *cells])
     headings = ("halvings", "correlation", "mean", "2.5 %", "median", "97.5 %")
-    table = table_of("mean ratio of equal variances", *headings)
-    for halvings in NOISE_HALVINGS:
-        for correlation in CORRELATIONS:
-            ratios = equal_ratios(halvings, correlation, rng(0, "ratio noise", halvings))
-            ends = np.quantile(ratios, (0.025, 0.5, 0.975))
-            cells = (f"{value:.2f}" for value in (ratios.mean(), *ends))
-            table.add_row(str(halvings), f"{correlation}", *cells)
-    Console(width=100).print(table)
-    rates = [f"{rate}, {group}" for rate in ("accuracy", "TPR") for group in ("> 25", "<= 25")]
-    table = table_of("German, five halvings", "algorithm", *rates, "mean")
-    reference = readings.half_split_estimates(readings.REFERENCE)[: readings.AT_A_TIME]
+    print_table("mean ratio of equal variances", headings, rows)
+    reference, rows = readings.half_split_estimates(readings.REFERENCE)[: readings.AT_A_TIME], []
     for name in ALGORITHMS:
         own = readings.half_split_estimates(name)[: readings.AT_A_TIME]
         ratios = variance_ratio(own, reference)
-        table.add_row(name, *(f"{r:.2f}" for r in ratios.ravel()), f"{np.nanmean(ratios):.2f}")
-    Console(width=100).print(table)
+        rows.append([name, *(f"{r:.2f}" for r in ratios.ravel()), f"{np.nanmean(ratios):.2f}"])
+    rates = [f"{rate}, {group}" for rate in ("accuracy", "TPR") for group in ("> 25", "<= 25")]
+    print_table("German, five halvings", ("algorithm", *rates, "mean"), rows)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from rich.console import Console
 
 from fairbench.cli.command import Results
 from fairbench.comparison.runs import Settings
-from fairbench.components.papers import PAPERS, run_main, table_of
+from fairbench.components.papers import PAPERS, print_table, run_main
 from fairbench.components.papers.engine.matching import Effort, Numbers, number
 from fairbench.components.papers.uncertainty_matters import ground_truth, readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
@@ -402,14 +401,14 @@ def one_partition(options: Results) -> None:
     found = pd.DataFrame(partition_numbers(rows, options.results, Effort.WHOLE))
     write_text(NUMBERS, found.to_csv(index=False, float_format="%.4f"))
     rows = rows[rows["table"].isin(TABLES)]
-    table = table_of("percent that agree (within 0.05)", "", *TABLES, "all")
+    cells = []
     for reading in readings.READINGS:
         mine = found[(found["label"] == reading.label) & (found["cause"] == reading.cause)]
         if not reading.paired:
             kept = shares(mine[mine["row"].isin(rows.index)], rows)[["agrees", "0.05"]]
-            cells = (f"{100 * one:.0f} ({100 * other:.0f})" for one, other in kept.to_numpy())
-            table.add_row(reading.cause or "text", *cells)
-    Console(width=140).print(table)
+            of = (f"{100 * one:.0f} ({100 * other:.0f})" for one, other in kept.to_numpy())
+            cells.append([reading.cause or "text", *of])
+    print_table("percent that agree (within 0.05)", ("", *TABLES, "all"), cells, width=140)
     for pair in pairs(readings.READINGS[0]).values():
         print(f"{' against '.join(pair.names)}: {len(pair.delta)} cross-validations")
 
@@ -442,11 +441,11 @@ def published_ratios() -> None:
     in [0, 1/K] gives (all areas scale by r), or over [0, rho_rel].
     """
     rows = ratio_readings(read_published())
-    table = table_of("area at rho_rel up", "algorithm", *rows.columns)
-    for name, row in rows.iterrows():
-        areas = [f"{value:.4f}" for value in row.iloc[1:]]
-        table.add_row(readings.short(str(name)), f"{row['r']:.2f}", *areas)
-    Console(width=100).print(table)
+    cells = [
+        [readings.short(str(name)), f"{row['r']:.2f}", *(f"{area:.4f}" for area in row.iloc[1:])]
+        for name, row in rows.iterrows()
+    ]
+    print_table("area at rho_rel up", ("algorithm", *rows.columns), cells)
     for reading in rows.columns[2:]:
         error = (rows[reading] / rows["published"] - 1).abs()
         print(f"{reading}: off by {error.mean():.1%} in the mean, {error.max():.1%} at most")

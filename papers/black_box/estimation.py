@@ -9,7 +9,7 @@ which chapter 3 shares, come first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -228,43 +228,6 @@ def _posterior_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
     ax.plot(score, diagram.accuracy.mean[0][used], "o-", color=BLUE, ms=4, lw=1, label="posterior")
 
 
-def _ece_figure(pools: Sequence[MulticlassScores], title: str, *, draws: int) -> Figure:
-    """Draw reliability diagrams, and the posteriors of the ECE under them, as labels grow."""
-    figure, axes = _panels(len(pools), 2, sharey="row")
-    truth = full_ece(pools[-1])
-    for ax, below, pool in zip(axes[0], axes[1], pools, strict=True):
-        diagram, rows = reliability_diagram(pool.confidence, pool.correct), pool.labelled
-        _posterior_band(ax, diagram)
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(rows):,} labels")
-        error = diagram.calibration_error_draws(draws, rng(0, "ece", title, len(rows)))[:, 0]
-        height, edge = np.histogram(error, bins=60)
-        below.stairs(height / height.max(), edge, fill=True, alpha=0.4, color=ORANGE)
-        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
-        below.axvline(truth, color="black", lw=1, label="all labels")
-        below.axvline(plain.expected_calibration_error(), color=BLUE, lw=1, label="frequentist")
-        below.set(xlabel="ECE", xlim=(0, 0.25))
-    axes[0, 0].set_ylabel("accuracy")
-    axes[1, 0].set_ylabel("posterior density, highest = 1")
-    axes[1, 0].legend(frameon=False, fontsize=8)
-    figure.suptitle(title)
-    return figure
-
-
-def _error_figure(errors: Mapping[str, tuple[Sequence[EceErrors], float]]) -> Figure:
-    """Draw by how many percent estimates of the ECE are off on average, for each data set."""
-    figure, axes = _panels(len(errors), width=4.6)
-    for ax, (title, (found, truth)) in zip(axes[0], errors.items(), strict=True):
-        numbers = [labels for labels, _, _ in found]
-        for i, (estimate, colour) in enumerate(zip(ESTIMATES, _COLOURS, strict=True)):
-            off = [100 * bias[i] / truth for _, _, bias in found]
-            ax.plot(numbers, off, "o-", ms=4, color=colour, label=estimate)
-        ax.axhline(0, color=GREY, lw=0.6)
-        ax.set(xscale="log", xlabel="labels", title=title)
-    axes[0, 0].set_ylabel("error of the mean estimate, percent of the ECE")
-    axes[0, 0].legend(frameon=False, fontsize=8)
-    return figure
-
-
 def _classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     """Draw every predicted class's ECE against its accuracy, the m at both ends in colour."""
     accuracy, diagram = _accuracy_and_reliability(pool)
@@ -287,52 +250,6 @@ def _classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure
     return figure
 
 
-def _ranking_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
-    """Draw ranks of the classes by accuracy, and the probabilities of being at either end."""
-    accuracy, _ = _accuracy_and_reliability(pool)
-    drawn = accuracy.draws(draws, rng(0, "ranks", title))
-    best, worst = (ranks(drawn, m=1, largest=largest) for largest in (True, False))
-    order, m = np.argsort(best["mean"]), _top(pool)
-    figure, axes = _panels(3, width=3.6, height=4.2)
-    ends = np.concatenate([order[:m], order[-m:]])[::-1]
-    bars = _arms(best["mean"][ends], (best["lower"][ends], best["upper"][ends]))
-    axes[0, 0].errorbar(best["mean"][ends], [pool.classes[k] for k in ends], xerr=bars, fmt="o",
-                        ms=3, color=BLUE)  # fmt: skip
-    axes[0, 0].set(xlabel="rank, 1 the most accurate")
-    for ax, result, name in ((axes[0, 1], best, "most"), (axes[0, 2], worst, "least")):
-        probable = np.argsort(-result["first"])[:_MOST][::-1]
-        ax.barh([pool.classes[k] for k in probable], result["first"][probable], color=BLUE)
-        ax.set(xlim=(0, 1), xlabel=f"probability of being the {name} accurate")
-    for ax in axes[0]:
-        ax.tick_params(axis="y", labelsize=7)
-    figure.suptitle(title)
-    return figure
-
-
-def _confusion_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
-    """Draw estimates of the confusion matrix: frequentist, uninformative and scores' prior."""
-    n = len(pools[0].classes)
-    priors = {
-        "frequentist": np.full((n, n), _NOTHING / n),
-        "uninformative prior": uninformative_prior(n, strength=1.0),
-        "scores' prior": prior_from_scores(pools[0], strength=1.0),
-    }
-    figure, axes = _panels(
-        len(pools), len(priors), width=2.6, height=2.6, sharex="all", sharey="all"
-    )
-    for column, pool in zip(axes.T, pools, strict=True):
-        for ax, (name, prior) in zip(column, priors.items(), strict=True):
-            alpha = confusion_posterior(pool, prior)
-            mean = alpha / alpha.sum(axis=1, keepdims=True)
-            image = ax.imshow(np.log10(mean.T), vmin=-4, vmax=0, cmap="viridis", aspect="auto")
-            axes[list(priors).index(name), 0].set_ylabel(f"{name}\ntrue class")
-        column[0].set_title(f"{len(pool.labelled):,} labels")
-        column[-1].set_xlabel("predicted class")
-    figure.colorbar(image, ax=axes, label="log10 P(true | predicted)", shrink=0.7)
-    figure.suptitle(title)
-    return figure
-
-
 def _accuracy_and_reliability(pool: MulticlassScores) -> tuple[Beta, ReliabilityDiagram]:
     n = len(pool.classes)
     accuracy = accuracy_posterior(pool.correct, pool.prediction, uniform(n))
@@ -348,42 +265,6 @@ def _arms(value: Floats, ends: Sequence[Floats]) -> Floats:
     """Return the lengths of error bars, none below 0 where a skew mean leaves its interval."""
     lower, upper = ends
     return np.maximum(np.stack([value - lower, upper - value]), 0)
-
-
-def _accuracies_figure(pool: MulticlassScores, title: str) -> Figure:
-    """Draw the posterior mean and 95 % interval of every class's accuracy, in their order."""
-    accuracy, _ = _accuracy_and_reliability(pool)
-    order = np.argsort(accuracy.mean)
-    lower, upper = accuracy.interval()
-    few = len(order) <= 2 * _MOST
-    figure, axes = _panels(1, width=4.6, height=0.14 * len(order) + (2.4 if few else 1.0))
-    ax = axes[0, 0]
-    bars = _arms(accuracy.mean[order], (lower[order], upper[order]))
-    ax.errorbar(accuracy.mean[order], np.arange(len(order)), xerr=bars, fmt="o", ms=2, lw=0.6,
-                color=ORANGE)  # fmt: skip
-    ax.set_yticks(np.arange(len(order)), [pool.classes[k] for k in order], fontsize=5)
-    ax.set(xlim=(0, 1), ylim=(-1, len(order)), xlabel="accuracy", title=title)
-    return figure
-
-
-def _difference_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
-    """Draw the posterior of the difference of two groups' accuracies, for two pairs of groups."""
-    pairs = group_pairs(pool)
-    figure, axes = _panels(len(pairs), width=4.6)
-    for ax, (names, accuracy) in zip(axes[0], pairs.items(), strict=True):
-        drawn = accuracy.draws(draws, rng(0, "difference", *names))
-        height, edge = np.histogram(drawn[:, 0] - drawn[:, 1], bins=80)
-        ax.stairs(height / height.max(), edge, fill=True, alpha=0.35, color=BLUE)
-        for end in (-MARGIN, MARGIN):
-            ax.axvline(end, color=ORANGE, lw=1)
-        frequentist = (accuracy.successes - 1) / (accuracy.strength - 2)
-        ax.axvline(frequentist[0] - frequentist[1], color=BLUE, lw=1, ls="--")
-        less, same, greater = regions(accuracy)
-        ax.set(xlabel=f"accuracy of {names[0]} less that of {names[1]}", yticks=[],
-               title=f"P: under {less:.2f}, within {same:.2f}, over {greater:.2f}")  # fmt: skip
-    axes[0, 0].set_ylabel("posterior density, highest = 1")
-    figure.suptitle(f"{title}: equivalent within {MARGIN}")
-    return figure
 
 
 def group_pairs(pool: MulticlassScores) -> dict[tuple[str, str], Beta]:
@@ -464,12 +345,42 @@ def figure_2_1(results: Path, effort: Effort) -> Drawn:
 
 def figure_2_2(results: Path, effort: Effort) -> Drawn:
     """Draw the accuracies of the predicted classes of CIFAR-100."""
-    yield "", _accuracies_figure(released_pool("cifar100"), NAMES["cifar100"])
+    pool, title = released_pool("cifar100"), NAMES["cifar100"]
+    accuracy, _ = _accuracy_and_reliability(pool)
+    order = np.argsort(accuracy.mean)
+    lower, upper = accuracy.interval()
+    few = len(order) <= 2 * _MOST
+    figure, axes = _panels(1, width=4.6, height=0.14 * len(order) + (2.4 if few else 1.0))
+    ax = axes[0, 0]
+    bars = _arms(accuracy.mean[order], (lower[order], upper[order]))
+    ax.errorbar(accuracy.mean[order], np.arange(len(order)), xerr=bars, fmt="o", ms=2, lw=0.6,
+                color=ORANGE)  # fmt: skip
+    ax.set_yticks(np.arange(len(order)), [pool.classes[k] for k in order], fontsize=5)
+    ax.set(xlim=(0, 1), ylim=(-1, len(order)), xlabel="accuracy", title=title)
+    yield "", figure
 
 
 def figure_2_3(results: Path, effort: Effort) -> Drawn:
     """Draw the ranks of CIFAR-100's classes, and which is the most or the least accurate."""
-    yield "", _ranking_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
+    pool, title, draws = released_pool("cifar100"), NAMES["cifar100"], _draws(effort)
+    accuracy, _ = _accuracy_and_reliability(pool)
+    drawn = accuracy.draws(draws, rng(0, "ranks", title))
+    best, worst = (ranks(drawn, m=1, largest=largest) for largest in (True, False))
+    order, m = np.argsort(best["mean"]), _top(pool)
+    figure, axes = _panels(3, width=3.6, height=4.2)
+    ends = np.concatenate([order[:m], order[-m:]])[::-1]
+    bars = _arms(best["mean"][ends], (best["lower"][ends], best["upper"][ends]))
+    axes[0, 0].errorbar(best["mean"][ends], [pool.classes[k] for k in ends], xerr=bars, fmt="o",
+                        ms=3, color=BLUE)  # fmt: skip
+    axes[0, 0].set(xlabel="rank, 1 the most accurate")
+    for ax, result, name in ((axes[0, 1], best, "most"), (axes[0, 2], worst, "least")):
+        probable = np.argsort(-result["first"])[:_MOST][::-1]
+        ax.barh([pool.classes[k] for k in probable], result["first"][probable], color=BLUE)
+        ax.set(xlim=(0, 1), xlabel=f"probability of being the {name} accurate")
+    for ax in axes[0]:
+        ax.tick_params(axis="y", labelsize=7)
+    figure.suptitle(title)
+    yield "", figure
 
 
 def figure_2_4(results: Path, effort: Effort) -> Drawn:
@@ -479,19 +390,43 @@ def figure_2_4(results: Path, effort: Effort) -> Drawn:
 
 def figure_2_5(results: Path, effort: Effort) -> Drawn:
     """Draw CIFAR-100's reliability diagrams with the posteriors of the ECE."""
-    pools = growing(released_pool("cifar100"), "cifar100")
-    yield "", _ece_figure(pools, NAMES["cifar100"], draws=_draws(effort))
+    pools, title = growing(released_pool("cifar100"), "cifar100"), NAMES["cifar100"]
+    draws = _draws(effort)
+    figure, axes = _panels(len(pools), 2, sharey="row")
+    truth = full_ece(pools[-1])
+    for ax, below, pool in zip(axes[0], axes[1], pools, strict=True):
+        diagram, rows = reliability_diagram(pool.confidence, pool.correct), pool.labelled
+        _posterior_band(ax, diagram)
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(rows):,} labels")
+        error = diagram.calibration_error_draws(draws, rng(0, "ece", title, len(rows)))[:, 0]
+        height, edge = np.histogram(error, bins=60)
+        below.stairs(height / height.max(), edge, fill=True, alpha=0.4, color=ORANGE)
+        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
+        below.axvline(truth, color="black", lw=1, label="all labels")
+        below.axvline(plain.expected_calibration_error(), color=BLUE, lw=1, label="frequentist")
+        below.set(xlabel="ECE", xlim=(0, 0.25))
+    axes[0, 0].set_ylabel("accuracy")
+    axes[1, 0].set_ylabel("posterior density, highest = 1")
+    axes[1, 0].legend(frameon=False, fontsize=8)
+    figure.suptitle(title)
+    yield "", figure
 
 
 def figure_2_6(results: Path, effort: Effort) -> Drawn:
     """Draw by how many percent Bayesian and frequentist estimates of the ECE are off."""
     runs, numbers = effort.choose(1000, 40, 2), effort.choose(NUMBERS, NUMBERS, NUMBERS[:1])
-    errors = {
-        NAMES[name]: (list(ece_errors(released_pool(name), name, numbers, runs)), truth)
-        for name in NAMES
-        for truth in [full_ece(released_pool(name))]
-    }
-    yield "", _error_figure(errors)
+    figure, axes = _panels(len(NAMES), width=4.6)
+    for ax, (name, title) in zip(axes[0], NAMES.items(), strict=True):
+        scores = released_pool(name)
+        truth = full_ece(scores)
+        bias = np.array([each for _, _, each in ece_errors(scores, name, numbers, runs)])
+        for off, estimate, colour in zip(bias.T, ESTIMATES, _COLOURS, strict=True):
+            ax.plot(numbers, 100 * off / truth, "o-", ms=4, color=colour, label=estimate)
+        ax.axhline(0, color=GREY, lw=0.6)
+        ax.set(xscale="log", xlabel="labels", title=title)
+    axes[0, 0].set_ylabel("error of the mean estimate, percent of the ECE")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    yield "", figure
 
 
 def figure_2_7(results: Path, effort: Effort) -> Drawn:
@@ -502,13 +437,49 @@ def figure_2_7(results: Path, effort: Effort) -> Drawn:
 
 def figure_2_8(results: Path, effort: Effort) -> Drawn:
     """Draw the differences of two pairs of groups of CIFAR-100."""
-    yield "", _difference_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
+    pool, title, draws = released_pool("cifar100"), NAMES["cifar100"], _draws(effort)
+    pairs = group_pairs(pool)
+    figure, axes = _panels(len(pairs), width=4.6)
+    for ax, (names, accuracy) in zip(axes[0], pairs.items(), strict=True):
+        drawn = accuracy.draws(draws, rng(0, "difference", *names))
+        height, edge = np.histogram(drawn[:, 0] - drawn[:, 1], bins=80)
+        ax.stairs(height / height.max(), edge, fill=True, alpha=0.35, color=BLUE)
+        for end in (-MARGIN, MARGIN):
+            ax.axvline(end, color=ORANGE, lw=1)
+        frequentist = (accuracy.successes - 1) / (accuracy.strength - 2)
+        ax.axvline(frequentist[0] - frequentist[1], color=BLUE, lw=1, ls="--")
+        less, same, greater = regions(accuracy)
+        ax.set(xlabel=f"accuracy of {names[0]} less that of {names[1]}", yticks=[],
+               title=f"P: under {less:.2f}, within {same:.2f}, over {greater:.2f}")  # fmt: skip
+    axes[0, 0].set_ylabel("posterior density, highest = 1")
+    figure.suptitle(f"{title}: equivalent within {MARGIN}")
+    yield "", figure
 
 
 def figure_2_9(results: Path, effort: Effort) -> Drawn:
     """Draw estimates of CIFAR-100's confusion matrix at growing numbers of labels."""
     pools = growing(released_pool("cifar100"), "cifar100", (10, 100, 1000))
-    yield "", _confusion_figure(pools, NAMES["cifar100"])
+    title = NAMES["cifar100"]
+    n = len(pools[0].classes)
+    priors = {
+        "frequentist": np.full((n, n), _NOTHING / n),
+        "uninformative prior": uninformative_prior(n, strength=1.0),
+        "scores' prior": prior_from_scores(pools[0], strength=1.0),
+    }
+    figure, axes = _panels(
+        len(pools), len(priors), width=2.6, height=2.6, sharex="all", sharey="all"
+    )
+    for column, pool in zip(axes.T, pools, strict=True):
+        for ax, (name, prior) in zip(column, priors.items(), strict=True):
+            alpha = confusion_posterior(pool, prior)
+            mean = alpha / alpha.sum(axis=1, keepdims=True)
+            image = ax.imshow(np.log10(mean.T), vmin=-4, vmax=0, cmap="viridis", aspect="auto")
+            axes[list(priors).index(name), 0].set_ylabel(f"{name}\ntrue class")
+        column[0].set_title(f"{len(pool.labelled):,} labels")
+        column[-1].set_xlabel("predicted class")
+    figure.colorbar(image, ax=axes, label="log10 P(true | predicted)", shrink=0.7)
+    figure.suptitle(title)
+    yield "", figure
 
 
 # The numbers: Table 2.1, and those of the text.

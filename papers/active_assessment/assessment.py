@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -425,35 +425,6 @@ def lowest(pool: Pool, arms: Any) -> Reward:
     return Lowest()
 
 
-def start(
-    method: Method,
-    pool: Pool,
-    reward: Callable[[Any, Any], Reward],
-    generator: np.random.Generator,
-    *,
-    replications: int,
-    plays: int = 1,
-) -> tuple[Any, Callable[[Any], Codes]]:
-    """Return the arms before the first label, and what chooses the next ones.
-
-    Parameters
-    ----------
-    reward : of a label, from the pool and the arms as they are.
-    """
-    arms = pool.arms(method.prior, method.strength, replications)
-    single = method.strategy == "thompson" and plays == 1
-    if single and len(pool.sizes) >= _MANY_ARMS and isinstance(reward(pool, arms), Lowest):
-        return ThresholdArms.of(arms), lambda held: held.lowest(generator)
-    if method.strategy == "bayesian_ucb_quantile" and isinstance(reward(pool, arms), Lowest):
-        return arms, lowest_quantiles(arms, generator, plays=plays)
-    if method.strategy.startswith("random"):
-        unused = reward(pool, arms)
-        return arms, lambda held: choose(method.strategy, held, unused, generator, plays=plays)
-    return arms, lambda held: choose(
-        method.strategy, held, reward(pool, held), generator, plays=plays
-    )
-
-
 def lowest_quantiles(
     arms: BetaArms, generator: np.random.Generator, *, plays: int
 ) -> Callable[[BetaArms], Codes]:
@@ -663,8 +634,20 @@ def _computed_curves(pool: Pool, question: Question, method: Method, replication
     """Label all replications at once, and look every so many labels, or every round of more."""
     generator = rng(0, "active", pool.name, question.name, method.name)
     plays = 1 if method.strategy in _ONE_AT_A_TIME else question.plays
-    options = {"replications": replications, "plays": plays}
-    arms, chooser = start(method, pool, question.reward, generator, **options)
+    arms, strategy = pool.arms(method.prior, method.strength, replications), method.strategy
+    first, is_random = question.reward(pool, arms), strategy.startswith("random")
+    of_lowest = isinstance(first, Lowest)
+    by_thresholds = (strategy, plays) == ("thompson", 1) and len(pool.sizes) >= _MANY_ARMS
+
+    def chosen(held: Any) -> Codes:
+        reward = first if is_random else question.reward(pool, held)
+        return choose(strategy, held, reward, generator, plays=plays)
+
+    chooser: Callable[[Any], Codes] = chosen
+    if of_lowest and by_thresholds:
+        arms, chooser = ThresholdArms.of(arms), partial(ThresholdArms.lowest, generator=generator)
+    elif of_lowest and strategy == "bayesian_ucb_quantile":
+        chooser = lowest_quantiles(arms, generator, plays=plays)
     rows = len(pool.arm)
     labels = min(question.labels, rows)
     every = max(question.every // plays, 1)
@@ -700,51 +683,53 @@ def _computed_curves(pool: Pool, question: Question, method: Method, replication
 MARGIN, TOLERANCE = 0.05, 0.05
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How a comparison is judged: after every so many labels, and against which region."""
-
-    name: str
-    every: int
-    by_accuracies: bool
-
-
-TEXT_READING = Reading("text", 10, by_accuracies=False)
-CODED = Reading("code", 1, by_accuracies=True)
-
-
 def labels_to_compare(
-    pool: ArmPool, method: Method, folder: Path, *, passes: int, reading: Reading = TEXT_READING
+    pool: ArmPool, method: Method, folder: Path, *, passes: int, coded: bool = False
 ) -> Codes:
-    """Return the labels of every pair, (passes, pairs), from their file where it is there."""
-    parts = (pool.name, "every pair", reading.name, method.file, str(passes))
+    """Return the labels of every pair, (passes, pairs), from their file where it is there.
+
+    Parameters
+    ----------
+    coded : as the released code has it, in place of the text.
+    """
+    parts = (pool.name, "every pair", "code" if coded else "text", method.file, str(passes))
     path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npy")
     if not path.exists():
-        needed = _computed_pairs(pool, method, passes, reading)
+        needed = _computed_pairs(pool, method, passes, coded=coded)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as file:
             np.save(file, needed)
     return np.load(path, allow_pickle=False)
 
 
-def _computed_pairs(pool: ArmPool, method: Method, passes: int, reading: Reading) -> Codes:
-    comparison = ComparisonReward(MARGIN)
-    once = np.array(list(combinations(range(len(pool.sizes)), 2)))
-    pairs = np.tile(once, (passes, 1))
-    generator = rng(0, "active", pool.name, "every pair", reading.name, method.name)
-    queues, arms = _of_pairs(pool, method, pairs)
-    region, goal = _goal(pool, pairs, comparison, reading)
+def _computed_pairs(pool: ArmPool, method: Method, passes: int, *, coded: bool) -> Codes:
+    comparison, name = ComparisonReward(MARGIN), "code" if coded else "text"
+    pairs = np.tile(np.array(list(combinations(range(len(pool.sizes)), 2))), (passes, 1))
+    generator = rng(0, "active", pool.name, "every pair", name, method.name)
+    outcome = np.take_along_axis(pool.queues(len(pairs)).outcome, pairs[:, :, None], axis=1)
+    sizes, prior = pool.sizes[pairs], pool.prior(method.prior, method.strength)
+    queues = Queues(outcome, sizes)
+    arms = BetaArms.of(prior.take(pairs), sizes, replications=len(pairs))
+    # The true region of each pair, and its mass given every label.
+    accuracy = pool.accuracy[pairs]
+    known = Beta(sizes * (accuracy + 1e-6), sizes * (1 - accuracy + 1e-6))
+    masses = comparison.regions(BetaArms(known, np.zeros_like(sizes)))
+    region = masses.argmax(axis=1)
+    if coded:
+        gap = accuracy[:, 0] - accuracy[:, 1]
+        region = np.where(gap > comparison.margin, 0, np.where(gap < -comparison.margin, 2, 1))
+    goal = masses[np.arange(len(pairs)), region]
     needed = np.full(len(pairs), -1)
     live = np.arange(len(pairs))
     for labels in range(1, int(arms.unlabelled.sum(axis=1).max()) + 1):
         queues.label(arms, choose(method.strategy, arms, comparison, generator))
         # The prior may keep a pair from the goal; it has then cost all its labels.
         done = arms.unlabelled.sum(axis=1) == 0
-        if labels % reading.every == 0:
+        if coded or labels % EVERY == 0:
             masses = comparison.regions(arms)
             mass = masses[np.arange(len(live)), region[live]]
             answered = np.abs(mass - goal[live]) < TOLERANCE * goal[live]
-            if not reading.by_accuracies:
+            if not coded:
                 answered &= masses.argmax(axis=1) == region[live]
             done |= answered
         needed[live[done]] = labels
@@ -753,29 +738,6 @@ def _computed_pairs(pool: ArmPool, method: Method, passes: int, reading: Reading
         if len(live) == 0:
             break
     return needed.reshape(passes, -1)
-
-
-def _of_pairs(pool: ArmPool, method: Method, pairs: Codes) -> tuple[Queues, BetaArms]:
-    everyone = pool.queues(len(pairs))
-    outcome = np.take_along_axis(everyone.outcome, pairs[:, :, None], axis=1)
-    sizes = pool.sizes[pairs]
-    prior = pool.prior(method.prior, method.strength)
-    chosen = Beta(prior.successes[pairs], prior.failures[pairs])
-    return Queues(outcome, sizes), BetaArms.of(chosen, sizes, replications=len(pairs))
-
-
-def _goal(
-    pool: ArmPool, pairs: Codes, comparison: ComparisonReward, reading: Reading
-) -> tuple[Codes, Floats]:
-    """Return the true region of each pair, and its mass given every label."""
-    accuracy, size = pool.accuracy[pairs], pool.sizes[pairs]
-    known = Beta(size * (accuracy + 1e-6), size * (1 - accuracy + 1e-6))
-    masses = comparison.regions(BetaArms(known, np.zeros_like(size)))
-    region = masses.argmax(axis=1)
-    if reading.by_accuracies:
-        gap = accuracy[:, 0] - accuracy[:, 1]
-        region = np.where(gap > comparison.margin, 0, np.where(gap < -comparison.margin, 2, 1))
-    return region, masses[np.arange(len(pairs)), region]
 
 
 # Thompson sampling of the lowest rate without drawing every arm: exact, and several times faster.

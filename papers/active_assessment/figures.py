@@ -42,29 +42,6 @@ _QUICK_LABELS = 1500
 _FREQUENTIST = 1e-6  # labels that the prior of a frequentist estimate is worth
 
 
-def _lines(
-    pool: assessment.Pool,
-    question: assessment.Question,
-    methods: Sequence[assessment.Method],
-    results: Path,
-    effort: Effort,
-    replications: int = 0,
-) -> dict[assessment.Method, assessment.Curves]:
-    """Return the curves of some methods; a quick look sees the first labels alone.
-
-    By default they are of as many replications as a table's own, and fewer where none has them.
-    """
-    few = min(question.labels, _QUICK_LABELS)
-    quick = replace(question, name=f"{question.name} quick", labels=few)
-    asked = effort.choose(question, quick, question.within(effort))
-    folder, lines = results / "report" / "active", {}
-    for method in methods:
-        whole = 1000 if method in assessment.TEXT or method == assessment.NO_PRIOR else 200
-        runs = replications or effort.choose(whole, 10, 2)
-        lines[method] = assessment.curves(pool, asked, method, folder, replications=runs)
-    return lines
-
-
 def _demonstrated(replications: int) -> list[tuple[Floats, Floats]]:
     """Return successes and failures of two arms, (R, 2), before and after each of 100 labels."""
     generator = rng(0, "active", "demonstration")
@@ -133,14 +110,13 @@ def figure_3_5(results: Path, effort: Effort) -> Drawn:
 
 def figure_3_6(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the most costly classes under both cost matrices."""
-    runs = effort.choose(tables.COST_RUNS, 2, 2)
+    runs, scores = effort.choose(tables.COST_RUNS, 2, 2), assessment.released(tables.COST_DATASET)
     for kind in tables.COSTS:
-        pool, panels = tables.cost_pool(assessment.released(tables.COST_DATASET), kind), []
-        for m in tables.COST_TOP:
-            asked = tables.cost_question(kind, m)
-            lines = _lines(pool, asked, tables.COST_METHODS, results, effort, runs)
-            panels.append((f"{kind} costs, {m} most costly", lines))
-        yield kind, _ranks(panels)
+        asked = {
+            f"{kind} costs, {m} most costly": tables.cost_question(kind, m) for m in tables.COST_TOP
+        }
+        pool = tables.cost_pool(scores, kind)
+        yield kind, _ranks(pool, asked, tables.COST_METHODS, results, effort, runs)
 
 
 def _least_accurate(
@@ -148,11 +124,9 @@ def _least_accurate(
 ) -> Drawn:
     """Draw the identification of the least accurate class, and of the m least accurate ones."""
     for dataset, title in tables.DATASETS.items():
-        pool, panels = assessment.by_class(dataset), []
-        for m in (1, tables.TOP[dataset])[:tops]:
-            lines = _lines(pool, tables.worst_question(m), methods, results, effort)
-            panels.append((f"{title}, {m} least accurate", lines))
-        yield dataset, _ranks(panels)
+        numbers = (1, tables.TOP[dataset])[:tops]
+        asked = {f"{title}, {m} least accurate": tables.worst_question(m) for m in numbers}
+        yield dataset, _ranks(assessment.by_class(dataset), asked, methods, results, effort)
 
 
 def _strengths(*labels: float) -> Iterator[assessment.Method]:
@@ -182,17 +156,33 @@ def figure_3_12(results: Path, effort: Effort) -> Drawn:
     methods = (*_strengths(2.0, 5.0, 10.0), assessment.Method("scores", "random", _FREQUENTIST))
     runs = effort.choose(100, 2, 2)
     for dataset, title in tables.DATASETS.items():
-        pool, panels = tables.calibrated_pool(dataset), []
-        for m in (1, tables.TOP[dataset]):
-            lines = _lines(pool, tables.calibrated_question(m), methods, results, effort, runs)
-            panels.append((f"{title}, {m} least calibrated", lines))
-        yield dataset, _ranks(panels)
+        numbers, pool = (1, tables.TOP[dataset]), tables.calibrated_pool(dataset)
+        asked = {f"{title}, {m} least calibrated": tables.calibrated_question(m) for m in numbers}
+        yield dataset, _ranks(pool, asked, methods, results, effort, runs)
 
 
-def _ranks(panels: Sequence[tuple[str, Mapping[assessment.Method, assessment.Curves]]]) -> Figure:
-    figure, axes = _panels([title for title, _ in panels])
-    for ax, (_, lines) in zip(axes, panels, strict=True):
-        for (method, curve), colour in zip(lines.items(), COLOURS, strict=False):
+def _ranks(
+    pool: assessment.Pool,
+    asked: Mapping[str, assessment.Question],
+    methods: Sequence[assessment.Method],
+    results: Path,
+    effort: Effort,
+    replications: int = 0,
+) -> Figure:
+    """Draw the curves of some methods, a panel a question; a quick look sees first labels alone.
+
+    By default they are of as many replications as a table's own, and fewer where none has them.
+    """
+    figure, axes = _panels(list(asked))
+    for ax, whole in zip(axes, asked.values(), strict=True):
+        few = min(whole.labels, _QUICK_LABELS)
+        quick = replace(whole, name=f"{whole.name} quick", labels=few)
+        question = effort.choose(whole, quick, whole.within(effort))
+        for method, colour in zip(methods, COLOURS, strict=False):
+            of_table = method in assessment.TEXT or method == assessment.NO_PRIOR
+            runs = replications or effort.choose(1000 if of_table else 200, 10, 2)
+            folder = results / "report" / "active"
+            curve = assessment.curves(pool, question, method, folder, replications=runs)
             mean, bought = curve.mean("mrr"), curve.labels > 0
             style = "--" if method.strategy.startswith("random") else "-"
             named: dict[str, Any] = {"color": colour, "label": method.name}

@@ -542,11 +542,9 @@ def _pairs(asked: _Request) -> Numbers:
     """Yield the mean over all pairs, over passes through them: the printed number is of one."""
     pool = assessment.by_superclass(asked.dataset)
     passes = asked.effort.choose(_PASSES[asked.dataset], 1, 2)
-    readings = {"": assessment.TEXT_READING, CODE: assessment.CODED}
-    for (method, name), (cause, reading) in product(TEXT.items(), readings.items()):
-        needed = assessment.labels_to_compare(
-            pool, method, asked.folder, passes=passes, reading=reading
-        ).mean(axis=1)
+    for (method, name), cause in product(TEXT.items(), ("", CODE)):
+        options = {"passes": passes, "coded": bool(cause)}
+        needed = assessment.labels_to_compare(pool, method, asked.folder, **options).mean(axis=1)
         sd = needed.std(ddof=1) if passes > 1 else float("nan")
         yield number(needed.mean(), sd, passes, method=name, setting="", cause=cause)
 

@@ -5,7 +5,7 @@ All are of the text's columns, machines and posteriors, on as many cross-validat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,11 @@ from fairbench.components.papers.uncertainty_matters import adult, grid, reading
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, Counts
 from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
 from fairbench.core.arrays import Floats, rng
-from fairbench.inference.comparing import Density, highest_density_region
+from fairbench.inference.comparing import highest_density_region
 from fairbench.inference.posterior import independent_draws, margins, table_draws
 from fairbench.inference.survey import mean_shrinkage, variance_ratio
-from fairbench.metrics.registry import accuracy, false_positive_rate, total, true_positive_rate
+from fairbench.metrics import registry
+from fairbench.metrics.registry import accuracy, total, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 
 RHO_UP = readings.Setting("rho_rel_up")
@@ -57,18 +58,49 @@ def figure_1(results: Path, effort: Effort) -> Drawn:
 
 def figure_7_1(results: Path, effort: Effort) -> Drawn:
     """Yield the same with demographic parity and predictive parity."""
-    rates = {"demographic parity": predicted_good, "predictive parity": right_if_predicted}
+    rates = {
+        "demographic parity": registry.selection_rate,
+        "predictive parity": registry.positive_predictive_value,
+    }
     yield "", instability_figure(_counted(), rates)
 
 
 def figure_2(results: Path, effort: Effort) -> Drawn:
     """Yield both comparisons: all cross-validations, one of them, and its posterior."""
-    yield "", comparison_figure([_pair(place, effort) for place in (0, 1)], _draws(effort))
+    compared, draws = [_pair(place, effort) for place in (0, 1)], _draws(effort)
+    size = 17, 5.5 * len(compared)
+    figure, panels = _panels(size, len(compared), 3, sharex=True, sharey=True)
+    for place, pair in enumerate(compared):
+        truth, one, posterior = panels[3 * place : 3 * place + 3]
+        _points(truth, pair.delta, "black")
+        _points(one, pair.delta[pair.nearest][None], "black")
+        _region(posterior, pair.difference_draws(RHO_UP, furthest=False, draws=draws), BLUE, "")
+        names = " against ".join(map(readings.short, pair.names))
+        for axes, title in ((truth, f"{len(pair.delta)} cross-validations"),
+                            (one, "one of them"), (posterior, "its posterior")):  # fmt: skip
+            _rope(axes)
+            _labels(axes, f"{names}:\n{title}", _ACCURACY, _OPPORTUNITY)
+    yield "", figure
 
 
 def figure_3(results: Path, effort: Effort) -> Drawn:
     """Yield the plane of two objectives with its events, and a comparison's region on it."""
-    yield "", _plane_figure(_pair(0, effort), _draws(effort))
+    pair, draws = _pair(0, effort), _draws(effort)
+    figure, (axes,) = _panels((8, 7))
+    delta = pair.difference_draws(RHO_UP, furthest=False, draws=draws)
+    _region(axes, delta, BLUE, "95 % of A - B")
+    _rope(axes)
+    texts = {
+        (1, 1): "A outperforms",
+        (-1, -1): "B outperforms",
+        (1, -1): "A more accurate, B fairer",
+        (-1, 1): "B more accurate, A fairer",
+    }
+    for (x, y), text in texts.items():
+        axes.annotate(text, (0.5 + 0.4 * x, 0.5 + 0.45 * y), xycoords="axes fraction",
+                      ha="right" if x > 0 else "left", fontsize=11)  # fmt: skip
+    _labels(axes, "two objectives", _ACCURACY, _OPPORTUNITY)
+    yield "", figure
 
 
 def figure_10_1(results: Path, effort: Effort) -> Drawn:
@@ -78,7 +110,18 @@ def figure_10_1(results: Path, effort: Effort) -> Drawn:
 
 def figure_12_1(results: Path, effort: Effort) -> Drawn:
     """Yield the nearest and furthest partitions of both comparisons."""
-    yield "", partitions_figure([_pair(place, effort) for place in (0, 1)])
+    compared = [_pair(place, effort) for place in (0, 1)]
+    figure, panels = _panels((8 * len(compared), 7), columns=len(compared))
+    for axes, pair in zip(panels, compared, strict=True):
+        _points(axes, pair.delta, GREY)
+        for place, colour, label in (
+            (pair.nearest, GREEN, "nearest to the mean"),
+            (pair.furthest, ORANGE, "furthest, another conclusion"),
+        ):
+            axes.plot(*pair.delta[place], "D", color=colour, markersize=9, label=label)
+        _rope(axes)
+        _labels(axes, " against ".join(map(readings.short, pair.names)), _ACCURACY, _OPPORTUNITY)
+    yield "", figure
 
 
 def figure_14_1(results: Path, effort: Effort) -> Drawn:
@@ -126,16 +169,6 @@ def _counted() -> dict[str, NDArray[np.int64]]:
     return {name: grid.counts(name)[:100] for name in ALGORITHMS}
 
 
-def predicted_good(tables: Floats) -> Floats:
-    """Return the share of rows with label 1, (..., 4) TN, FP, FN, TP -> (...)."""
-    return (tables[..., 1] + tables[..., 3]) / tables.sum(axis=-1)
-
-
-def right_if_predicted(tables: Floats) -> Floats:
-    """Return the share of rows predicted 1 whose label is 1."""
-    return tables[..., 3] / (tables[..., 1] + tables[..., 3])
-
-
 def instability_figure(counts: Mapping[str, Counts], rates: Mapping[str, Any]) -> Figure:
     """Draw a point for each cross-validation: accuracy, and the size of a gap in a rate.
 
@@ -157,42 +190,6 @@ def instability_figure(counts: Mapping[str, Counts], rates: Mapping[str, Any]) -
     return figure
 
 
-def comparison_figure(compared: Sequence[Pair], draws: int) -> Figure:
-    """Draw a row of three panels for each pair."""
-    size = 17, 5.5 * len(compared)
-    figure, panels = _panels(size, len(compared), 3, sharex=True, sharey=True)
-    for place, pair in enumerate(compared):
-        truth, one, posterior = panels[3 * place : 3 * place + 3]
-        _points(truth, pair.delta, "black")
-        _points(one, pair.delta[pair.nearest][None], "black")
-        _region(posterior, pair.difference_draws(RHO_UP, furthest=False, draws=draws), BLUE, "")
-        names = " against ".join(map(readings.short, pair.names))
-        for axes, title in ((truth, f"{len(pair.delta)} cross-validations"),
-                            (one, "one of them"), (posterior, "its posterior")):  # fmt: skip
-            _rope(axes)
-            _labels(axes, f"{names}:\n{title}", _ACCURACY, _OPPORTUNITY)
-    return figure
-
-
-def _plane_figure(pair: Pair, draws: int) -> Figure:
-    """Draw the region of practical equivalence, the events beside it, and one difference."""
-    figure, (axes,) = _panels((8, 7))
-    delta = pair.difference_draws(RHO_UP, furthest=False, draws=draws)
-    _region(axes, delta, BLUE, "95 % of A - B")
-    _rope(axes)
-    texts = {
-        (1, 1): "A outperforms",
-        (-1, -1): "B outperforms",
-        (1, -1): "A more accurate, B fairer",
-        (-1, 1): "B more accurate, A fairer",
-    }
-    for (x, y), text in texts.items():
-        axes.annotate(text, (0.5 + 0.4 * x, 0.5 + 0.45 * y), xycoords="axes fraction",
-                      ha="right" if x > 0 else "left", fontsize=11)  # fmt: skip
-    _labels(axes, "two objectives", _ACCURACY, _OPPORTUNITY)
-    return figure
-
-
 def ratio_figure(own: Floats, reference: Floats) -> Figure:
     """Draw the mean ratio of variances by the number of half-splits, in several orders.
 
@@ -211,21 +208,6 @@ def ratio_figure(own: Floats, reference: Floats) -> Figure:
     axes.axhline(1, color=GREY, linestyle=":")
     axes.set_yscale("log")
     _labels(axes, "German: FERM's variance over the SVM's", "half-splits J", "r")
-    return figure
-
-
-def partitions_figure(compared: Sequence[Pair]) -> Figure:
-    """Draw every difference of each pair, and the partitions that the tables rest on."""
-    figure, panels = _panels((8 * len(compared), 7), columns=len(compared))
-    for axes, pair in zip(panels, compared, strict=True):
-        _points(axes, pair.delta, GREY)
-        for place, colour, label in (
-            (pair.nearest, GREEN, "nearest to the mean"),
-            (pair.furthest, ORANGE, "furthest, another conclusion"),
-        ):
-            axes.plot(*pair.delta[place], "D", color=colour, markersize=9, label=label)
-        _rope(axes)
-        _labels(axes, " against ".join(map(readings.short, pair.names)), _ACCURACY, _OPPORTUNITY)
     return figure
 
 
@@ -280,7 +262,7 @@ def groups_figure(
         drawn = table_draws(readings.favourable(counts), draws, rng(0, "groups figure", name))
         order = np.argsort(-np.asarray(counts).sum(axis=-1))
         for label, group, colour in zip(groups, order, (COLOURS[3], GREEN), strict=True):
-            of = (true_positive_rate, false_positive_rate)
+            of = (true_positive_rate, registry.false_positive_rate)
             rates = np.column_stack([rate(drawn[:, group : group + 1])[:, 0] for rate in of])
             _region(axes, rates, colour, label)
         _labels(axes, readings.short(name), "true positive rate", "false positive rate")
@@ -298,15 +280,11 @@ def _rope(axes: Axes) -> None:
 def _region(axes: Axes, draws: Floats, colour: str, label: str) -> None:
     density = highest_density_region(draws[~np.isnan(draws).any(axis=1)], readings.LEVEL).density
     if density is not None:
-        _contour(axes, density, colour)
+        grid_of = density.x, density.y, density.values.T
+        levels = [density.threshold, float(density.values.max())]
+        axes.contourf(*grid_of, levels=levels, colors=[colour], alpha=0.2, zorder=2)
+        axes.contour(*grid_of, levels=levels[:1], colors=[colour], linewidths=2, zorder=3)
     axes.plot([], [], color=colour, linewidth=2, label=label or None)
-
-
-def _contour(axes: Axes, density: Density, colour: str) -> None:
-    grid_of = density.x, density.y, density.values.T
-    levels = [density.threshold, float(density.values.max())]
-    axes.contourf(*grid_of, levels=levels, colors=[colour], alpha=0.2, zorder=2)
-    axes.contour(*grid_of, levels=levels[:1], colors=[colour], linewidths=2, zorder=3)
 
 
 def _points(axes: Axes, points: Floats, colour: str, label: str | None = None) -> None:

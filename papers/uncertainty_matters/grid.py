@@ -12,7 +12,7 @@ machine of the grid, in batches that are kept in the results folder, and packs t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -156,14 +156,11 @@ class Divided:
             grid = slice(first, first + size)
             chosen = self.chosen(own[grid], fairest=choice.startswith(FAIREST))
             picked.append(given[grid][chosen.ravel(), np.arange(given.shape[1])])
-        found = {}
+        of_parts, found = [*picked, *given], {}
         for algorithm in FITTED[name]:
-            of_parts = [*picked, *given][: len(choices(name))]
-            found[algorithm] = np.stack(
-                [self._derived(each) for each in of_parts]
-                if algorithm.endswith("Hardt")
-                else [solvers.held_out(each, self.fold) > 0 for each in of_parts]
-            )
+            hardt = algorithm.endswith("Hardt")
+            label = self._derived if hardt else lambda each: solvers.held_out(each, self.fold) > 0
+            found[algorithm] = np.stack([label(each) for each in of_parts[: len(choices(name))]])
         return found
 
     def chosen(self, labels: Mask, *, fairest: bool = False) -> solvers.Rows:
@@ -201,12 +198,8 @@ class Divided:
         """Yield the labels that each machine of a grid gives to all rows, (F, n)."""
         if name == "Zafar":
             part = replace(ground_truth.study(name), dataset=self.data)
-            tested = np.stack(
-                [
-                    solvers.composed_labels(part, *each)
-                    for each in zip(self.repeats, self.fold, strict=True)
-                ]
-            )
+            cvs = zip(self.repeats, self.fold, strict=True)
+            tested = np.stack([solvers.composed_labels(part, *each) for each in cvs])
             yield np.repeat(tested, solvers.FOLDS, axis=0)
         elif name == "Disparate impact remover + LR":
             yield self._repaired_logistic()
@@ -259,16 +252,9 @@ class Divided:
         used = solvers.training(self.fold)
         return np.stack([independence_weights(groups, self.y, u.astype(float)) for u in used])
 
-    def _by_libsvm(
-        self,
-        C: float,
-        gamma: float,
-        *,
-        weight: solvers.Array | None = None,
-        repair: solvers.Repair | None = None,
-        apart: solvers.Array | None = None,
-    ) -> Floats:
+    def _by_libsvm(self, C: float, gamma: float, **options: Any) -> Floats:
         found, used = [], solvers.training(self.fold)
+        weight, repair, apart = (options.get(name) for name in ("weight", "repair", "apart"))
         for part, u in enumerate(used):
             Z = standardised(self.X, u)
             Z = Z if repair is None else np.asarray(repair(Z, u), float)
@@ -334,19 +320,15 @@ class Divided:
         for part, test in enumerate(~solvers.training(self.fold)):
             cv, k = divmod(part, solvers.FOLDS)
             draw = rng(0, "hardt", self.repeats[cv], k).random(int(test.sum()))
-            found[cv, test] = (
-                draw < chances[part][self.groups[test], labels[part, test].astype(np.intp)]
-            )
+            own = self.groups[test], labels[part, test].astype(np.intp)
+            found[cv, test] = draw < chances[part][own]
         return found
 
     def counted(self, labels: Mask) -> ground_truth.Counts:
         """Return the counts (S, B, G, 4) of labels (S, B, n)."""
-        return np.stack(
-            [
-                [binary_confusion(self.y, each, self.groups, n_groups=2) for each in machine]
-                for machine in labels
-            ]
-        )
+        flat = labels.reshape(-1, labels.shape[-1])
+        counts = [binary_confusion(self.y, each, self.groups, n_groups=2) for each in flat]
+        return np.reshape(counts, (*labels.shape[:-1], 2, 4))
 
 
 def repeated(name: str, first: int, cvs: int) -> dict[str, ground_truth.Counts]:
@@ -364,11 +346,8 @@ def halved(name: str, place: int) -> dict[str, ground_truth.Counts]:
     sides = []
     for side, rows in enumerate(drawn):
         half = Divided.of(data.take(rows), [SIDES * place + side])
-        labels = (
-            {key: half.apart(key)[None] for key in APART}
-            if name == RULE_APART
-            else half.labels(name)
-        )
+        apart = {key: half.apart(key)[None] for key in APART} if name == RULE_APART else None
+        labels = apart or half.labels(name)
         sides.append({key: half.counted(each) for key, each in labels.items()})
     return {key: np.concatenate([side[key] for side in sides], axis=1) for key in sides[0]}
 
@@ -379,17 +358,15 @@ def compute(options: Options, folder: Path) -> None:
     a_batch = -(-options.halvings * BATCH // options.cvs)
     for batch in range(-(-options.cvs // BATCH)):
         for name in options.algorithms:
-            cvs = partial(repeated, name, batch * BATCH, BATCH)
-            _keep(folder / f"{name}, {batch}.npz", cvs)
+            wanted = {
+                folder / f"{name}, {batch}.npz": partial(repeated, name, batch * BATCH, BATCH)
+            }
             for place in range(a_batch * batch, min(a_batch * (batch + 1), options.halvings)):
-                _keep(folder / f"{name}, halves {place}.npz", partial(halved, name, place))
-
-
-def _keep(path: Path, make: Callable[[], dict[str, ground_truth.Counts]]) -> None:
-    if path.is_file():
-        return
-    counts = {name: each.astype(np.uint16) for name, each in make().items()}
-    ground_truth.write_arrays(path, counts)
+                wanted[folder / f"{name}, halves {place}.npz"] = partial(halved, name, place)
+            for path, make in wanted.items():
+                if not path.is_file():
+                    counts = {key: each.astype(np.uint16) for key, each in make().items()}
+                    ground_truth.write_arrays(path, counts)
 
 
 def pack(folder: Path, *, file: Path = FILE) -> None:

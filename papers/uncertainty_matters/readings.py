@@ -134,18 +134,17 @@ def most_counts(algorithm: str, results: Path | None = None) -> Counts:
     ------
     UserError : neither has any.
     """
-    kept, found = packed_counts(algorithm), None
-    if results is not None or kept is None:
-        try:
-            folder = (results or default_results()) / ground_truth.STORED
-            found = ground_truth.load(algorithm, results=folder)
-        except UserError:
-            if kept is None:
-                raise
-    if kept is None or (found is not None and len(found) > len(kept)):
-        assert found is not None
-        return found
-    return kept
+    kept = packed_counts(algorithm)
+    if results is None and kept is not None:
+        return kept
+    folder = (results or default_results()) / ground_truth.STORED
+    try:
+        found = ground_truth.load(algorithm, results=folder)
+    except UserError:
+        if kept is None:
+            raise
+        return kept
+    return found if kept is None or len(found) > len(kept) else kept
 
 
 def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
@@ -179,15 +178,6 @@ def pack(results: Path, *, file: Path = PACKED_FILE) -> None:
     ground_truth.write_arrays(file, content)
 
 
-def compute(cvs: int, results: Path) -> None:
-    """Compute cross-validations of what the reading that reproduces compares, and of the others."""
-    first = {name for pair in PAIRS[:2] for name in ONE_HOT.names(pair)}
-    rest = [name for name in ALL if name not in first]
-    for names, wanted in ((sorted(first), cvs), (rest, min(cvs, OTHERS))):
-        for _ in ground_truth.ensure_all(names, wanted, 1, results / ground_truth.STORED):
-            pass
-
-
 def _wrong(tables: Counts) -> NDArray[np.uint16]:
     """Return the false positives and negatives of both groups, (B, G, 4) -> (B, 4)."""
     return tables[..., 1:3].reshape(-1, 4).astype(np.uint16)
@@ -207,7 +197,12 @@ def packed(options: _PackedOptions) -> None:
     what is computed is kept, so that a stopped command goes on. Labels are the same in every
     cross-validation, so that four counts of two groups say all.
     """
-    compute(options.cvs, options.results)
+    first = {name for pair in PAIRS[:2] for name in ONE_HOT.names(pair)}
+    rest = [name for name in ALL if name not in first]
+    folder = options.results / ground_truth.STORED
+    for names, cvs in ((sorted(first), options.cvs), (rest, min(options.cvs, OTHERS))):
+        for _ in ground_truth.ensure_all(names, cvs, 1, folder):
+            pass
     pack(options.results)
     print(f"{PACKED_FILE}: {PACKED_FILE.stat().st_size / 1000:.0f} kB")
 
@@ -239,34 +234,9 @@ def values(counts: NDArray[Any]) -> Floats:
     return np.stack([objective(name)(turned) for name in OBJECTIVES], axis=-1)
 
 
-@dataclass(frozen=True, eq=False)
-class Cloud:
-    """Draws (R, T, 2) of both objectives from each of R cross-validations."""
-
-    draws: Floats
-
-    @classmethod
-    def of(
-        cls,
-        counts: NDArray[Any],
-        worth: float | Floats,
-        generator: np.random.Generator,
-        *,
-        draws: int,
-        predictive: bool = False,
-    ) -> Cloud:
-        """Draw from (R, G, 4) pooled counts, each worth `worth`, by the posterior or beyond it."""
-        tables = table_draws(counts * worth, draws, generator, predictive=predictive)
-        return cls(np.moveaxis(values(tables), 1, 0))
-
-    def regions(self) -> list[Region]:
-        """Return the 95 % region of every cross-validation's draws."""
-        return [highest_density_region(_defined(each), LEVEL) for each in self.draws]
-
-    def events(self, other: Cloud) -> dict[str, float]:
-        """Return the probabilities that A (this) or B outperforms, means over cross-validations."""
-        each = [events(one - two) for one, two in zip(self.draws, other.draws, strict=False)]
-        return {name: float(np.mean([shares[name] for shares in each])) for name in each[0]}
+def regions(draws: Floats) -> list[Region]:
+    """Return the 95 % region of every cross-validation's draws (R, T, 2)."""
+    return [highest_density_region(_defined(each), LEVEL) for each in draws]
 
 
 def events(delta: Floats) -> dict[str, float]:
@@ -522,14 +492,14 @@ class Measured:
         ratio = self.ratios[name][: self.posteriors] if settings.relative else None
         return settings.shrinkage(FOLDS, ratio)
 
-    def cloud(self, name: str, rho: str, *, predictive: bool = False) -> Cloud:
-        """Return the posteriors of an algorithm, each algorithm drawn on its own."""
+    def cloud(self, name: str, rho: str, *, predictive: bool = False) -> Floats:
+        """Return draws (R, T, 2) of both objectives of an algorithm, drawn on its own."""
         worth = self.effective_fraction(name, rho)
         kept = min(self.posteriors, len(self.counts[name]), len(worth) if worth.ndim else 10**9)
-        worth = worth[:kept] if worth.ndim else worth
+        counts = self.counts[name][:kept] * (worth[:kept] if worth.ndim else worth)
         generator = rng(0, "uncertainty matters", name, rho, int(predictive))
-        options: dict[str, Any] = {"draws": self.draws, "predictive": predictive}
-        return Cloud.of(self.counts[name][:kept], worth, generator, **options)
+        tables = table_draws(counts, self.draws, generator, predictive=predictive)
+        return np.moveaxis(values(tables), 1, 0)
 
 
 def measure(
@@ -546,12 +516,13 @@ def measure(
     ----------
     cvs : at most so many; all that there are if None.
     """
-    counts = {name: reading.counts(name)[:cvs] for name in names}
-    ratios = {
-        name: np.stack([reading.variance_ratio(name, place) for place in range(posteriors)])
-        for name in names
-    }
-    return Measured(counts, ratios, posteriors, draws)
+    places = range(posteriors)
+    return Measured(
+        {name: reading.counts(name)[:cvs] for name in names},
+        {name: np.stack([reading.variance_ratio(name, each) for each in places]) for name in names},
+        posteriors,
+        draws,
+    )
 
 
 if __name__ == "__main__":

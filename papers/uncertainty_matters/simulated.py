@@ -6,12 +6,11 @@ and `upsampling` what copies of a small group's rows do to a posterior (Figure 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -114,22 +113,18 @@ def replicate(rows: int, index: int) -> tuple[NDArray[np.int64], float, tuple[fl
     }
     first, second = (read[name][0][0] for name in SEEN)
     joint = cells_of(data.target, first, second, data.group, groups=2)
-    estimates = {name: _half_estimates(data, parts[1:], each[1:]) for name, each in read.items()}
+    estimates = {}
+    for name, each in read.items():
+        counts = [
+            binary_confusion(data.target[part], predicted, data.group[part], n_groups=2)
+            for part, (predicted, _) in zip(parts[1:], each[1:], strict=True)
+        ]
+        # Accuracy and TPR of every group in every half, (J, 2, objectives, G).
+        rates = [[rate(tables) for rate in (accuracy, true_positive_rate)] for tables in counts]
+        estimates[name] = np.reshape(rates, (HALVINGS, 2, 2, 2))
     ratio = float(variance_ratio(estimates["A"], estimates["B"], pooled=True))
     hits = [(each == data.target).astype(float) for each in (first, second)]
     return joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1])
-
-
-def _half_estimates(
-    data: Sample, parts: list[Rows], read: list[tuple[NDArray[np.int64], Rows]]
-) -> Floats:
-    """Return accuracy and TPR of every group in every half, (J, 2, objectives, G)."""
-    counts = [
-        binary_confusion(data.target[part], predicted, data.group[part], n_groups=2)
-        for part, (predicted, _) in zip(parts, read, strict=True)
-    ]
-    rates = np.stack([[rate(each) for rate in (accuracy, true_positive_rate)] for each in counts])
-    return rates.reshape(HALVINGS, 2, 2, 2)
 
 
 def bayle_interval(values: Floats, fold: Rows, level: float = 0.95) -> tuple[float, float]:
@@ -205,34 +200,11 @@ def intervals(joint: Counts, ratios: Floats, kind: str, worth: Worth, batch: int
     return quantile(samples, (0.025, 0.975), axis=0)
 
 
-def _coverage_rows(
-    joint: Counts, ratios: Floats, bayle: Floats, truth: Floats
-) -> Iterator[list[str]]:
-    """Yield the table's rows: coverage in percent and mean width for each objective."""
-    batches = range(0, len(joint), BATCH)
-    for name, (kind, worth) in variants().items():
-        ends = np.concatenate(
-            [intervals(joint[i : i + BATCH], ratios[i : i + BATCH], kind, worth, i)
-             for i in batches], axis=1,
-        )  # fmt: skip
-        yield [name, *_cells(ends, truth)]
-    yield ["Bayle et al. (2020)", *_cells(bayle.T[..., None], truth[:1]), "-", "-"]
-
-
 def _cells(ends: Floats, truth: Floats) -> list[str]:
+    """Return coverage in percent and mean width for each objective."""
     covered = (ends[0] <= truth) & (truth <= ends[1])
     width = (ends[1] - ends[0]).mean(axis=0)
     return [f"{c:.1%} ({w:.3f})" for c, w in zip(covered.mean(axis=0), width, strict=True)]
-
-
-def _implied_rhos(joint: Counts) -> dict[str, float]:
-    """Return the rho that each accuracy's variance over data sets amounts to."""
-    rows, implied = joint[0].sum(), {}
-    for name, tables in zip(SEEN, margins(joint), strict=True):
-        values = accuracy(tables)
-        inflation = values.var(ddof=1) / (values.mean() * (1 - values.mean()) / rows)
-        implied[name] = float((inflation - 1) / (FOLDS - 1))
-    return implied
 
 
 def show(rows: int, count: int) -> None:
@@ -245,10 +217,19 @@ def show(rows: int, count: int) -> None:
     named = zip(OBJECTIVES, truth, strict=True)
     headings = [f"{name.replace('_', ' ')}, true {value:.3f}" for name, value in named]
     caption = f"the standard error of a coverage of 95 % is {error:.1%}"
-    cells = _coverage_rows(joint, ratios, bayle, truth)
+    cells = []
+    for name, (kind, worth) in variants().items():
+        batches = (slice(start, start + BATCH) for start in range(0, count, BATCH))
+        ends = [intervals(joint[b], ratios[b], kind, worth, b.start) for b in batches]
+        cells.append([name, *_cells(np.concatenate(ends, axis=1), truth)])
+    cells.append(["Bayle et al. (2020)", *_cells(bayle.T[..., None], truth[:1]), "-", "-"])
     print_table(title, ("interval", *headings), cells, caption=caption)
-    rhos = ", ".join(f"{name} {rho:.3f}" for name, rho in _implied_rhos(joint.sum(axis=1)).items())
-    print(f"rho that the accuracies' variance over data sets amounts to: {rhos}\n")
+    rhos = []  # that each accuracy's variance over data sets amounts to
+    for name, tables in zip(SEEN, margins(joint.sum(axis=1)), strict=True):
+        values = accuracy(tables)
+        inflation = values.var(ddof=1) / (values.mean() * (1 - values.mean()) / rows)
+        rhos.append(f"{name} {(inflation - 1) / (FOLDS - 1):.3f}")
+    print(f"rho that the accuracies' variance over data sets amounts to: {', '.join(rhos)}\n")
 
 
 def rho_coverage(options: _RhoCoverageOptions) -> None:
@@ -340,30 +321,28 @@ def figure(population: Population, found: dict[int, tuple[float, float]]) -> Fig
     """Draw the posterior of one test set before and after, and the intervals' coverage."""
     drawn = Figure((12, 5), dpi=90, layout="constrained")
     left, right = drawn.subplots(1, 2)
-    _posteriors(left, population)
+    generator = rng(0, "upsampling", "one test set")
+    one, largest = population.found(1, generator), population.rows[0] // population.rows[1]
+    for factor, colour in ((1, BLUE), (largest, ORANGE)):
+        draws = gaps(population, one, factor, generator, draws=20 * UPSAMPLED_DRAWS)
+        label = "as it is" if factor == 1 else f"small group {factor} times as large"
+        left.hist(draws[0], bins=40, density=True, alpha=0.5, color=colour, label=label)
+    left.axvline(population.gap, color="black", linestyle="--", label="true gap")
+    left.legend(edgecolor="none", fontsize=12)
     right.plot([str(factor) for factor in found], [100 * held for held, _ in found.values()], "o-")
     right.axhline(100 * LEVEL, color=GREY, linestyle=":")
-    right.set_title("many test sets")
     right.set_ylim(0, 100)
-    right.set_xlabel("how many times as large the small group is made", fontsize=13)
-    right.set_ylabel("% of 95 % intervals that hold the true gap", fontsize=13)
     right.grid(alpha=0.25)
+    times = "how many times as large the small group is made"
+    held = "% of 95 % intervals that hold the true gap"
+    for axes, title, x, y in (
+        (left, "one test set", "gap in true positive rates", "posterior density"),
+        (right, "many test sets", times, held),
+    ):
+        axes.set_title(title)
+        axes.set_xlabel(x, fontsize=13)
+        axes.set_ylabel(y, fontsize=13)
     return drawn
-
-
-def _posteriors(axes: Axes, population: Population) -> None:
-    generator = rng(0, "upsampling", "one test set")
-    found = population.found(1, generator)
-    largest = population.rows[0] // population.rows[1]
-    for factor, colour in ((1, BLUE), (largest, ORANGE)):
-        draws = gaps(population, found, factor, generator, draws=20 * UPSAMPLED_DRAWS)
-        label = "as it is" if factor == 1 else f"small group {factor} times as large"
-        axes.hist(draws[0], bins=40, density=True, alpha=0.5, color=colour, label=label)
-    axes.set_title("one test set")
-    axes.axvline(population.gap, color="black", linestyle="--", label="true gap")
-    axes.set_xlabel("gap in true positive rates", fontsize=13)
-    axes.set_ylabel("posterior density", fontsize=13)
-    axes.legend(edgecolor="none", fontsize=12)
 
 
 def figure_15_3(results: Path, effort: Effort) -> Drawn:

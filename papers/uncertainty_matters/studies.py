@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -50,7 +49,7 @@ def spreads(options: CrossValidations) -> None:
     measured, rows = readings.measure(cvs=options.cvs), []
     for name, counts in measured.counts.items():
         truth, cells = readings.values(counts), []
-        drawn = [measured.cloud(name, "rho=1/K", predictive=kind).draws for kind in (False, True)]
+        drawn = [measured.cloud(name, "rho=1/K", predictive=kind) for kind in (False, True)]
         for i in (0, 1):
             sds = (draws[..., i].std(axis=1).mean() for draws in drawn)
             cells += [truth[:, i].mean(), truth[:, i].std(ddof=1), *sds]
@@ -98,28 +97,23 @@ class Conclusions:
 
 def conclusions_of(pair: Pair, cvs: int, draws: int = CONCLUSION_DRAWS) -> Conclusions:
     """Return the conclusions of a pair's first cross-validations."""
-    reading, found = pair.reading, []
-    for place in range(min(cvs, len(pair.delta))):
-        found.append(_largest(reading.events(pair.drawn_at(place, SETTING, draws), SETTING)))
-    estimates = [_largest(reading.events(one[None], SETTING)) for one in pair.delta[: len(found)]]
-    mean = _largest(reading.events(pair.delta.mean(axis=0)[None], SETTING))
-    return Conclusions(estimates, found, mean)
+    reading, cvs = pair.reading, min(cvs, len(pair.delta))
 
+    def largest(delta: Floats) -> str:
+        events = reading.events(delta, SETTING)
+        return SHOWN[max(events, key=lambda name: events[name])]
 
-def _largest(events: dict[str, float]) -> str:
-    return SHOWN[max(events, key=lambda name: events[name])]
+    posteriors = [largest(pair.drawn_at(place, SETTING, draws)) for place in range(cvs)]
+    estimates = [largest(one[None]) for one in pair.delta[:cvs]]
+    return Conclusions(estimates, posteriors, largest(pair.delta.mean(axis=0)[None]))
 
 
 def probabilities(pair: Pair) -> dict[str, dict[str, float]]:
     """Return, by rho and for the ground truth, the probability of each event of `SHOWN`."""
+    settings = {rho: readings.Setting(rho, level=0.0) for rho in (readings.TRUTH, *readings.RHOS)}
     return {
-        rho: {
-            SHOWN[metric]: share
-            for metric, share in pair.probabilities(
-                readings.Setting(rho, level=0.0), furthest=False
-            ).items()
-        }
-        for rho in (readings.TRUTH, *readings.RHOS)
+        rho: {SHOWN[metric]: share for metric, share in pair.probabilities(setting).items()}
+        for rho, setting in settings.items()
     }
 
 
@@ -170,17 +164,16 @@ def pair_rows(measured: readings.Measured) -> pd.DataFrame:
 
     Probabilities are means over the cross-validations that give a posterior.
     """
-    return pd.DataFrame(row for rho in readings.RHOS for row in _pairs_at(measured, rho))
-
-
-def _pairs_at(measured: readings.Measured, rho: str) -> Iterator[dict[str, Any]]:
-    clouds = [(name, measured.cloud(name, rho)) for name in measured.counts]
-    for i, (first, one) in enumerate(clouds):
-        for second, other in clouds[i + 1 :]:
-            events = one.events(other)
+    rows = []
+    for rho in readings.RHOS:
+        clouds = {name: measured.cloud(name, rho) for name in measured.counts}
+        for (first, one), (second, other) in combinations(clouds.items(), 2):
+            each = [readings.events(a - b) for a, b in zip(one, other, strict=False)]
+            events = {name: float(np.mean([shares[name] for shares in each])) for name in each[0]}
             turned = {_TURNED[event]: share for event, share in events.items()}
-            yield {"rho": rho, "A": first, "B": second, **events}
-            yield {"rho": rho, "A": second, "B": first, **turned}
+            rows.append({"rho": rho, "A": first, "B": second, **events})
+            rows.append({"rho": rho, "A": second, "B": first, **turned})
+    return pd.DataFrame(rows)
 
 
 def matrix(rows: pd.DataFrame, names: Sequence[str], event: str) -> Floats:

@@ -7,7 +7,7 @@ keep them in ``table12_1.csv`` and ``numbers.csv``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from fairbench.components.papers import PAPERS, print_table, run_main
 from fairbench.components.papers.engine.matching import Effort, Numbers, number
 from fairbench.components.papers.uncertainty_matters import ground_truth, readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
-from fairbench.core.arrays import Floats, Mask, Rows, rng
+from fairbench.core.arrays import Floats, Rows, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.inference.comparing import highest_density_region
@@ -61,36 +61,24 @@ def table_12_1(
     rows = published[published["method"].isin(list(measured.counts))]
     found: dict[tuple[str, str], dict[str, list[float]]] = {}
     for name, rho in dict.fromkeys(zip(rows["method"], rows["setting"], strict=True)):
-        found[name, rho] = _areas(measured, name, rho, predictive=predictive)
+        truth = readings.values(measured.counts[name])
+        regions = readings.regions(measured.cloud(name, rho, predictive=predictive))
+        held = [100 * float(each.density.holds(truth).mean()) for each in regions if each.density]
+        found[name, rho] = {AREA: [each.size for each in regions], INSIDE: held}
     summaries = []
     for place, row in zip(rows.index, rows.to_dict("records"), strict=True):
-        values_of_row = found[row["method"], row["setting"]][row["metric"]]
-        summary = _area_summary(values_of_row, row, measured.cvs(row["method"]))
-        names = ("method", "setting", "metric")
-        front = {"row": place, **{name: row[name] for name in names}}
-        summaries.append({**front, "published": float(row["value"]), **summary})
+        values, theirs = found[row["method"], row["setting"]][row["metric"]], float(row["value"])
+        own = max(len(values), 1)
+        sd = float(np.std(values, ddof=1)) if own > 1 else 0.0
+        one_ratio = readings.RHOS[row["setting"]] in readings.RELATIVE
+        error = sd * np.sqrt(1 / own + (1 if one_ratio else 0))
+        if row["metric"] == INSIDE:  # of so many cross-validations of ours
+            cvs = measured.cvs(row["method"])
+            error = np.hypot(error, np.sqrt(theirs * (100 - theirs) / cvs))
+        front = {"row": place, **{name: row[name] for name in ("method", "setting", "metric")}}
+        mine = number(float(np.mean(values)), sd, own, error=float(error))
+        summaries.append({**front, "published": theirs, **mine})
     return pd.DataFrame(summaries)
-
-
-def _areas(
-    measured: readings.Measured, name: str, rho: str, *, predictive: bool
-) -> dict[str, list[float]]:
-    truth = readings.values(measured.counts[name])
-    regions = measured.cloud(name, rho, predictive=predictive).regions()
-    held = [region.density.holds(truth).mean() for region in regions if region.density]
-    return {AREA: [region.size for region in regions], INSIDE: [100 * float(h) for h in held]}
-
-
-def _area_summary(found: list[float], row: Mapping[str, Any], cvs: int) -> dict[str, float]:
-    """Return the mean, its scatter, and what the printed number may be off by."""
-    own = max(len(found), 1)
-    sd = float(np.std(found, ddof=1)) if own > 1 else 0.0
-    one_ratio = readings.RHOS[row["setting"]] in readings.RELATIVE
-    error = sd * np.sqrt(1 / own + (1 if one_ratio else 0))
-    if row["metric"] == INSIDE:  # of so many cross-validations of ours
-        share = float(row["value"])
-        error = np.hypot(error, np.sqrt(share * (100 - share) / cvs))
-    return {"mean": float(np.mean(found)), "sd": sd, "repeats": own, "error": float(error)}
 
 
 def read_published() -> pd.DataFrame:
@@ -192,20 +180,18 @@ class Pair:
         The furthest ones are those of another conclusion than the mean's; where none is, the
         furthest of all.
         """
-        near: NDArray[np.intp] = self._distance.argsort()
-        if not furthest:
-            return near
-        other = self._concludes_otherwise[near[::-1]]
-        return near[::-1][other] if other.any() else near[::-1][:1]
+        return self._furthest_first if furthest else self._nearest_first
 
     @cached_property
-    def _concludes_otherwise(self) -> Mask:
+    def _nearest_first(self) -> Rows:
+        return np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1).argsort()
+
+    @cached_property
+    def _furthest_first(self) -> Rows:
         (of_mean,) = self.reading.conclusions(self.delta.mean(axis=0)[None])
-        return np.asarray(np.array(self.reading.conclusions(self.delta)) != of_mean, bool)
-
-    @cached_property
-    def _distance(self) -> Floats:
-        return np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1)
+        far = self._nearest_first[::-1]
+        other = (np.array(self.reading.conclusions(self.delta)) != of_mean)[far]
+        return far[other] if other.any() else far[:1]
 
     def probabilities(
         self,
@@ -237,9 +223,17 @@ class Pair:
     def difference_draws(
         self, setting: readings.Setting, *, furthest: bool, draws: int = DRAWS, place: int = 0
     ) -> Floats:
-        """Return draws (T, m) of the posterior of the difference A - B under a setting."""
+        """Return draws (T, m) of the posterior of the difference A - B under a setting.
+
+        Paired ones are of the joint table, the mean of several partitions.
+        """
         if self.reading.paired:
-            return self._difference(self._joint(setting, draws), setting)
+            joint = readings.packed_joint(self.names)
+            if joint is None:
+                raise UserError(f"no joint counts of {' and '.join(self.names)} are packed")
+            generator = rng(0, "uncertainty matters", *self.names)
+            tables = paired_draws(joint.mean(axis=0), draws, generator, alpha=setting.alpha)
+            return self._difference(tables, setting)
         ranked = self.ranked(furthest=furthest)
         return self.drawn_at(int(ranked[min(place, len(ranked) - 1)]), setting, draws, place)
 
@@ -257,29 +251,17 @@ class Pair:
         self, setting: readings.Setting, cv: int, draws: int, place: int = 0
     ) -> tuple[Floats, Floats]:
         """Draw both algorithms' tables on their own, from their counts on one partition."""
-        settings = Settings(rho=readings.RHOS[setting.rho])
-        first, second = (
-            table_draws(
-                counts[cv] * settings.shrinkage(readings.FOLDS, self._ratio(settings, name, place)),
-                draws,
-                rng(place, "uncertainty matters", "one partition", name, setting.rho),
-                alpha=setting.alpha,
-                predictive=self.reading.predictive,
-            )
-            for name, counts in zip(self.names, self.counts, strict=True)
-        )
-        return first, second
-
-    def _ratio(self, settings: Settings, name: str, place: int) -> Floats | None:
-        return self.reading.variance_ratio(name, place) if settings.relative else None
-
-    def _joint(self, setting: readings.Setting, draws: int) -> tuple[Floats, Floats]:
-        """Draw both algorithms' tables from their joint table, the mean of several partitions."""
-        joint = readings.packed_joint(self.names)
-        if joint is None:
-            raise UserError(f"no joint counts of {' and '.join(self.names)} are packed")
-        generator = rng(0, "uncertainty matters", *self.names)
-        return paired_draws(joint.mean(axis=0), draws, generator, alpha=setting.alpha)
+        settings, drawn = Settings(rho=readings.RHOS[setting.rho]), []
+        for name, counts in zip(self.names, self.counts, strict=True):
+            ratio = self.reading.variance_ratio(name, place) if settings.relative else None
+            worth = settings.shrinkage(readings.FOLDS, ratio)
+            generator = rng(place, "uncertainty matters", "one partition", name, setting.rho)
+            options: dict[str, Any] = {
+                "alpha": setting.alpha,
+                "predictive": self.reading.predictive,
+            }
+            drawn.append(table_draws(counts[cv] * worth, draws, generator, **options))
+        return drawn[0], drawn[1]
 
 
 def pairs(reading: readings.Reading, cvs: int | None = None) -> dict[str, Pair]:

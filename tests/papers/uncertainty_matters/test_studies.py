@@ -13,7 +13,7 @@ from fairbench.components.papers.uncertainty_matters import figures, grid, simul
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.readings import ALONE, RHOS, Measured
 from fairbench.components.papers.uncertainty_matters.tables import Pair
-from fairbench.metrics.registry import true_positive_rate
+from fairbench.metrics.registry import selection_rate, true_positive_rate
 
 pytestmark = pytest.mark.thorough  # studies of works, which take minutes together
 
@@ -216,19 +216,13 @@ def areas(axes):
 
 
 def test_a_point_a_cross_validation(counts):
-    rates = {"equal opportunity": true_positive_rate, "demographic parity": figures.predicted_good}
+    rates = {"equal opportunity": true_positive_rate, "demographic parity": selection_rate}
     figure = figures.instability_figure({"SVM": counts, "FERM": counts}, rates)
     opportunity, parity = (axes.lines for axes in figure.axes)
     assert [len(line.get_xdata()) for line in opportunity] == [7, 7]
     assert opportunity[0].get_xdata()[0] == pytest.approx((400 + 60 + 80 + 30) / 750)
     assert opportunity[0].get_ydata()[0] == pytest.approx(abs(400 / 460 - 80 / 100))
     assert parity[0].get_ydata()[0] == pytest.approx(abs(480 / 600 - 100 / 150))
-
-
-def test_rates_of_predicted_rows():
-    tables = np.array([[10.0, 20, 30, 60]])  # TN, FP, FN, TP
-    assert figures.predicted_good(tables) == pytest.approx((20 + 60) / 120)
-    assert figures.right_if_predicted(tables) == pytest.approx(60 / 80)
 
 
 def test_the_quoted_difference_is_that_of_the_text(counts):

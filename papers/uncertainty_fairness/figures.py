@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.training import one_thread
 from fairbench.components.datasets import kuzucu
-from fairbench.components.papers.engine.matching import Drawn, Effort, runs_needed
+from fairbench.components.papers.engine.matching import Drawn, Effort, finished_runs, runs_needed
 from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.data.download import Archive
 from fairbench.metrics.uncertainty import individual_fairness, variance_decomposition
@@ -58,20 +58,12 @@ def confidence_bins(score: Array, target: Array, repeat: Array) -> pd.DataFrame:
     """
     confidence = np.maximum(score, 1 - score)
     places = np.minimum(np.floor((confidence - 0.5) / WIDTH + 1e-9), 0.5 / WIDTH - 1)
-    rows = pd.DataFrame(
-        {
-            "repeat": repeat,
-            "bin": 0.5 + WIDTH * places,
-            "confidence": confidence,
-            "accuracy": (score > 0.5) == (target == 1),
-        }
-    )
-    bins = rows.groupby(["repeat", "bin"]).agg(
-        confidence=("confidence", "mean"),
-        accuracy=("accuracy", "mean"),
-        rows=("accuracy", "size"),
-    )
-    bins["share"] = bins.pop("rows") / rows.groupby("repeat").size()
+    right = (score > 0.5) == (target == 1)
+    columns = {"repeat": repeat, "bin": 0.5 + WIDTH * places}
+    rows = pd.DataFrame({**columns, "confidence": confidence, "accuracy": right})
+    groups = rows.groupby(["repeat", "bin"])
+    bins = groups[["confidence", "accuracy"]].mean()
+    bins["share"] = groups.size() / rows.groupby("repeat").size()
     return bins.groupby("bin").mean()
 
 
@@ -183,7 +175,7 @@ def figure_6(results: Path, effort: Effort) -> Drawn:
     normal, uniform, to_the_end = tables.NETWORKS
     yield "", by_units(tables.by_size(normal, results), normal)
     yield "uniform", by_units(tables.by_size(uniform, results), uniform)
-    if len(tables.values("figure6_trained", results)):
+    if finished_runs("uncertainty_fairness/figure6_trained", results):
         yield "trained", by_units(tables.by_size(to_the_end, results), to_the_end)
     twice = "softmax twice"
     sizes = {units: tables.trained_values("compas", twice, effort, units) for units in tables.UNITS}
@@ -195,8 +187,10 @@ def by_units(sizes: tables.BySize, title: str) -> Figure:
     figure, panels = _panels(1, len(tables.CAPACITY_METRICS), 11, 3.8)
     for axes, metric in zip(panels, tables.CAPACITY_METRICS, strict=True):
         for attribute, group, colour, line in GROUPS:
-            series = tables.mean_series(sizes, attribute, group, metric)
-            _curve(axes, series, group, colour, line)
+            series, places = tables.mean_series(sizes, attribute, group, metric), range(len(sizes))
+            mean, sd = series["mean"], series["std"]
+            axes.plot(places, mean, color=colour, linestyle=line, marker="o", label=group)
+            axes.fill_between(places, mean - sd, mean + sd, color=colour, alpha=0.12, linewidth=0)
         axes.set_xticks(range(len(sizes)), [str(units) for units in sizes])
         axes.set(title=metric.replace("_", " "))
         axes.grid(axis="y", alpha=0.3)
@@ -206,12 +200,6 @@ def by_units(sizes: tables.BySize, title: str) -> Figure:
     figure.supxlabel("hidden units (mean, sd over splits)")
     figure.suptitle(f"COMPAS, {title}")
     return figure
-
-
-def _curve(axes: Axes, series: pd.DataFrame, label: str, colour: str, line: str) -> None:
-    places, mean, sd = range(len(series)), series["mean"], series["std"]
-    axes.plot(places, mean, color=colour, linestyle=line, marker="o", label=label)
-    axes.fill_between(places, mean - sd, mean + sd, color=colour, alpha=0.12, linewidth=0)
 
 
 def _panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
@@ -33,14 +33,14 @@ from fairbench.core.arrays import Floats, rng
 from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
-from fairbench.data.features import Modality, Sequences, onehot
+from fairbench.data.features import Sequences, onehot
 from fairbench.data.splits import Fold
 from fairbench.evaluation.table import values_of
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import cells_of
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.pipeline import PlannedRun, ensure_all
+from fairbench.experiments.pipeline import ensure_all
 from fairbench.metrics.registry import (
     accuracy,
     false_positive_rate,
@@ -69,31 +69,27 @@ class PopulationOptions:
 
 
 def _of_populations(networks: str, seeds: int) -> pd.DataFrame:
-    """Return the rates and mean uncertainties of both groups, by set and population."""
-    rows = [
-        {"dataset": which, "run": seed, "repeat": 0, **row}
-        for which in tables.DIRECTIONS
-        for seed in range(seeds)
-        for row in _groups(networks, which, seed)
-    ]
-    return pd.DataFrame(rows)
+    """Return the rates and mean uncertainties of both groups, by set and population.
 
-
-def _groups(networks: str, which: str, seed: int) -> Iterator[dict[str, object]]:
-    """Yield what a network trained on one population is like on many rows of its kind."""
-    fresh = kuzucu.load(Archive(download=False), which=which, n_samples=ROWS, seed=seed)
-    setting = tables.CAUSES.get(NETWORKS[networks], tables.TEXT)
-    rows, tested = tables.rows_of(which, seed, setting), onehot(fresh.features).astype(float)
-    if networks == UNTIL_STALE:
-        mean, sd = rows.features.mean(axis=0), rows.features.std(axis=0)
-        model = TRAINED.estimator(Binomial(), seed)
-        model.fit((rows.features - mean) / sd, rows.target.astype(float))
-        members = model.predict_members((tested - mean) / sd, tables.DRAWS, seed)[..., 0]
-    else:
-        with one_thread():
-            posterior = tables.trained(rows, tables.TRAININGS[which], setting, seed)
-            members = tables.members_of(posterior, tested, seed)
-    yield from tables.of_groups(members, fresh.target.to_numpy(float), fresh.sensitive)
+    They are of a network trained on one population, on many rows of its kind.
+    """
+    found, setting = [], tables.CAUSES.get(NETWORKS[networks], tables.TEXT)
+    for which, seed in product(tables.DIRECTIONS, range(seeds)):
+        fresh = kuzucu.load(Archive(download=False), which=which, n_samples=ROWS, seed=seed)
+        rows, tested = tables.rows_of(which, seed, setting), onehot(fresh.features).astype(float)
+        if networks == UNTIL_STALE:
+            mean, sd = rows.features.mean(axis=0), rows.features.std(axis=0)
+            model = TRAINED.estimator(Binomial(), seed)
+            model.fit((rows.features - mean) / sd, rows.target.astype(float))
+            members = model.predict_members((tested - mean) / sd, tables.DRAWS, seed)[..., 0]
+        else:
+            with one_thread():
+                posterior = tables.trained(rows, tables.TRAININGS[which], setting, seed)
+                members = tables.members_of(posterior, tested, seed)
+        place = {"dataset": which, "run": seed, "repeat": 0}
+        groups = tables.of_groups(members, fresh.target.to_numpy(float), fresh.sensitive)
+        found += [{**place, **row} for row in groups]
+    return pd.DataFrame(found)
 
 
 def _ratio_rows(ours: pd.DataFrame, metrics: Sequence[str]) -> Iterator[list[str]]:
@@ -153,16 +149,12 @@ def _noisy_population(
     metrics = values_of(run.folder.all_metrics())
     of_groups = metrics[(metrics["attribute"] == "group") & (metrics["group"] != "")]
     means = [of_groups.loc[of_groups["metric"] == f"{part}_uncertainty", "value"] for part in PARTS]
-    return [*np.concatenate(means), *_true(run)]
-
-
-def _true(run: PlannedRun) -> Iterator[float]:
     (cell,) = run.cells
     assert run.dataset.truth is not None
     p = run.dataset.truth["probability"].to_numpy()[cell.fold.test]
     group = run.dataset.groups(run.protect).cat.codes.to_numpy()[cell.fold.test]
-    for g in range(2):
-        yield float((2 * p * (1 - p))[group == g].mean())
+    true = [float((2 * p * (1 - p))[group == g].mean()) for g in range(2)]
+    return [*np.concatenate(means), *true]
 
 
 def ratio(minority: Floats, majority: Floats) -> str:
@@ -200,16 +192,6 @@ ACS_SIZES = ((4000, 60), (4000, 250), (4000, 1000), (4000, 4000))
 TEST = 3000  # rows of each group
 
 
-def prepared(learner: str, results: Path) -> pipeline.PlannedRun:
-    """Return the run whose components the study uses; its own split is not."""
-    options = [
-        "dataset=acs_income", "dataset.codes=numeric", "dataset.races=white_and_black",
-        "dataset.share=0.3", "method=ensemble", "method.members=20", "split.repeats=1",
-        "tracking=none", f"results={results}", *LEARNERS[learner],
-    ]  # fmt: skip
-    return pipeline.prepare(composed(*options))
-
-
 def folds(race: pd.Series, seeds: int) -> list[Fold]:
     """Return a fold for every draw of training rows and size, the sizes of a draw in turn."""
     of_groups = [np.flatnonzero(race == name) for name in GROUPS]
@@ -228,7 +210,12 @@ def folds(race: pd.Series, seeds: int) -> list[Fold]:
 
 def uncertainties(learner: str, seeds: int, results: Path) -> Floats:
     """Return both groups' mean uncertainties, (seeds, sizes, parts, groups)."""
-    run = prepared(learner, results)
+    options = [
+        "dataset=acs_income", "dataset.codes=numeric", "dataset.races=white_and_black",
+        "dataset.share=0.3", "method=ensemble", "method.members=20", "split.repeats=1",
+        "tracking=none", f"results={results}", *LEARNERS[learner],
+    ]  # fmt: skip
+    run = pipeline.prepare(composed(*options))  # whose components are used; its split is not
     race = run.dataset.sensitive["race"]
     cells = cells_of(run.study, folds(race, seeds))
     ensure_all(cells, run.store)
@@ -314,32 +301,20 @@ def known(
     event, noise = int(options["event"]), float(options["noise"])
     mean, variance = np.zeros(len(data)), np.zeros(len(data))
     for name, part in parts.items():
-        seen = np.zeros(len(data), np.int64), np.zeros(len(data))
+        count, total = np.zeros(len(data), np.int64), np.zeros(len(data))
         if not modalities or name in modalities:
-            seen = _seen(part.cut(length or int(part.lengths.max()), end=True))
-        mine, left = _unseen(*seen, event, noise)
-        mean, variance = mean + mine, variance + left
+            frames, _ = part.cut(length or int(part.lengths.max()), end=True).padded()
+            marked = frames[..., 0] == 1
+            count = marked.sum(axis=1)
+            total = (frames[..., 1] * marked).sum(axis=1, dtype=np.float64)
+        left = 1 / (1 + count / noise**2)  # variance of what the event says, which has 1 beforehand
+        hidden = event - count
+        mean = mean + (total + hidden * left * total / noise**2) / event
+        variance = variance + (hidden**2 * left + hidden * noise**2) / event**2
     scale = options["strength"] / np.sqrt(len(parts) * (1 + noise**2 / event))
     node, weight = np.polynomial.hermite_e.hermegauss(NODES)
     signal = mean[:, None] + np.sqrt(variance)[:, None] * node
     return expit(scale * signal) @ weight / weight.sum()
-
-
-def _seen(part: Modality) -> tuple[NDArray[np.int64], Floats]:
-    """Return how many of each row's event's frames are left, and the sum of what they say."""
-    frames, _ = part.padded()
-    marked = frames[..., 0] == 1
-    return marked.sum(axis=1), (frames[..., 1] * marked).sum(axis=1, dtype=np.float64)
-
-
-def _unseen(
-    count: NDArray[np.int64], total: Floats, event: int, noise: float
-) -> tuple[Floats, Floats]:
-    """Return mean and variance of the mean of an event's frames, given the sum of some."""
-    left = 1 / (1 + count / noise**2)  # variance of what the event says, which has 1 beforehand
-    hidden = event - count
-    mean = (total + hidden * left * total / noise**2) / event
-    return mean, (hidden**2 * left + hidden * noise**2) / event**2
 
 
 def sequences_table(found: pd.DataFrame) -> Table:

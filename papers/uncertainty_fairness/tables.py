@@ -14,9 +14,10 @@ compared. `members`, `capacity` and `directions` ask what decides the ratios.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,6 @@ from fairbench.metrics.registry import (
     true_positive_rate,
 )
 from fairbench.metrics.uncertainty import variance_decomposition
-from fairbench.results.runs import Run
 
 Array = Floats
 RATES = (
@@ -148,7 +148,12 @@ def rows_of(dataset: str, seed: int, setting: Setting) -> Rows:
         data = adult.load(archive)
         assert data.partition is not None
         train = data.partition.eq("train").to_numpy()
-        return _split(data, _adult(data, train, unscaled=setting.unscaled), train)
+        columns = as_numbers(data.features)  # the 14 features, categories as their codes
+        if setting.unscaled:
+            return _split(data, np.asarray(columns, float), train)
+        assert data.weight is not None
+        features = np.column_stack([columns, data.weight]).astype(float)
+        return _split(data, _standard(features, train), train)
     if dataset == "compas":
         data, share = compas_zafar.load(archive), 1 - setting.tested
         features = onehot(data.features).astype(float)
@@ -159,15 +164,6 @@ def rows_of(dataset: str, seed: int, setting: Setting) -> Rows:
     order = np.random.default_rng(seed).permutation(len(features))
     train = np.isin(np.arange(len(order)), order[: round(share * len(order))])
     return _split(data, features, train)
-
-
-def _adult(data: Dataset, train: Mask, *, unscaled: bool) -> Array:
-    """Return the 14 features as numbers, categories as their codes."""
-    assert data.weight is not None
-    columns = as_numbers(data.features)
-    if unscaled:
-        return np.asarray(columns, float)
-    return _standard(np.column_stack([columns, data.weight]).astype(float), train)
 
 
 def _standard(columns: Array, rows: Mask | slice = slice(None)) -> Array:
@@ -183,7 +179,16 @@ def trained(rows: Rows, training: Training, setting: Setting, seed: int) -> Weig
     """Return the posterior after the data set's epochs: equation (22) by Adam."""
     hidden = training.hidden or setting.hidden
     start, noise = np.random.default_rng([seed, 1]), torch.Generator().manual_seed(seed)
-    posterior = _start([rows.features.shape[1], *hidden, 2], setting, start)
+    sizes = [rows.features.shape[1], *hidden, 2]
+    shapes = [(ins + 1, outs) for ins, outs in pairwise(sizes)]
+    means = [
+        start.uniform(-NEAR, NEAR, shape) if setting.near_zero else start.standard_normal(shape)
+        for shape in shapes
+    ]
+    rhos = [start.uniform(-5, -4, shape) for shape in shapes]
+    posterior = WeightPosterior(
+        *([_tensor(values).requires_grad_() for values in each] for each in (means, rhos))
+    )
     adam = torch.optim.Adam(posterior.parameters, lr=setting.rate, foreach=True)
     features, target = _tensor(rows.features), torch.from_numpy(rows.target)
     for _ in range(training.epochs):
@@ -198,19 +203,6 @@ def trained(rows: Rows, training: Training, setting: Setting, seed: int) -> Weig
             loss.backward()  # type: ignore[no-untyped-call]
             adam.step()
     return posterior
-
-
-def _start(sizes: list[int], setting: Setting, drawn: np.random.Generator) -> WeightPosterior:
-    shapes = [(ins + 1, outs) for ins, outs in zip(sizes[:-1], sizes[1:], strict=True)]
-    means = [
-        drawn.uniform(-NEAR, NEAR, shape) if setting.near_zero else drawn.standard_normal(shape)
-        for shape in shapes
-    ]
-    rhos = [drawn.uniform(-5, -4, shape) for shape in shapes]
-    return WeightPosterior(
-        [_tensor(mean).requires_grad_() for mean in means],
-        [_tensor(rho).requires_grad_() for rho in rhos],
-    )
 
 
 def _tensor(values: Array) -> torch.Tensor:
@@ -269,7 +261,12 @@ def trained_values(
     units : of the hidden layer, where it is not the text's.
     """
     if cause == GAINS:
-        return pd.DataFrame(_of_run(dataset, 0, *_gains()))
+        # One member, sure of label 1 where a tested row has a capital gain or loss.
+        data, rows = adult.load(Archive()), rows_of("adult", 0, TEXT)
+        assert data.partition is not None and isinstance(data.features, pd.DataFrame)
+        tested = data.features[data.partition.ne("train")]
+        gains = (tested[["capital-gain", "capital-loss"]].to_numpy(float) > 0).any(axis=1)
+        return pd.DataFrame(_of_run(dataset, 0, gains.astype(float)[None], rows))
     training, setting = TRAININGS[dataset], CAUSES[cause] if cause else TEXT
     training = replace(training, hidden=(units,)) if units else training
     found: list[dict[str, object]] = []
@@ -287,16 +284,6 @@ def _of_run(dataset: str, run: int, members: Array, rows: Rows) -> list[dict[str
     return [{**place, **row} for row in groups]
 
 
-def _gains() -> tuple[Array, Rows]:
-    """Return one member, sure of label 1 where a tested row has a capital gain or loss."""
-    data = adult.load(Archive())
-    assert data.partition is not None and isinstance(data.features, pd.DataFrame)
-    rows = rows_of("adult", 0, TEXT)
-    gains = data.features[["capital-gain", "capital-loss"]].to_numpy(float)
-    tested = data.partition.ne("train").to_numpy()
-    return (gains[tested] > 0).any(axis=1).astype(float)[None], rows
-
-
 # Our numbers, and what changes the ratios that are printed.
 
 PAPER, TABLES = "uncertainty_fairness", ("1", "2", "3", "5")  # of trained networks
@@ -307,16 +294,15 @@ METRICS = {
     "npv": "negative_predictive_value",
     "fpr": "false_positive_rate",
     "fnr": "false_negative_rate",
-    "epistemic": "epistemic_uncertainty",
-    "aleatoric": "aleatoric_uncertainty",
-    "predictive": "predictive_uncertainty",
     "ratio_equalized_odds": "false_positive_rate",  # equation (25) at y = 0
     "ratio_statistical_parity": "selection_rate",
     "ratio_equal_opportunity": "true_positive_rate",
     "ratio_equal_accuracy": "accuracy",
-    "ratio_epistemic": "epistemic_uncertainty",
-    "ratio_aleatoric": "aleatoric_uncertainty",
-    "ratio_predictive": "predictive_uncertainty",
+    **{
+        f"{front}{part}": f"{part}_uncertainty"
+        for part in ("epistemic", "aleatoric", "predictive")
+        for front in ("", "ratio_")
+    },
 }
 # What the text's own formula gives, where the tables print another rate -> why the other is asked.
 TEXTS = {
@@ -343,48 +329,34 @@ RARE = 0.005  # of a rate
 BAND = 0.2
 
 
-def values(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
+def needed(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
     """Return the groups' metrics of every finished run and repeat of an experiment.
+
+    There is a column for each option of a component that is swept.
 
     Parameters
     ----------
     chosen : option of the sweep, with ``__`` for its dots -> the value that the runs have of it.
-    """
-    return _of_groups(matching.finished_runs(f"uncertainty_fairness/{experiment}", results), chosen)
-
-
-def needed(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
-    """Return what `values` does, where nothing can be said without any run.
 
     Raises
     ------
     UserError : there is no such finished run; it says which command makes them.
     """
     name = f"uncertainty_fairness/{experiment}"
-    ours = _of_groups(matching.runs_needed(name, results), chosen)
-    if ours.empty:
-        wanted = ", ".join(chosen.values())
-        raise UserError(
-            f"no finished run of {name} in {results} has {wanted}: "
-            f"make them with {matching.command(name)}"
-        )
-    return ours
-
-
-def _of_groups(
-    runs: Iterable[tuple[dict[str, str], Run, pd.DataFrame]], chosen: Mapping[str, str]
-) -> pd.DataFrame:
-    """Return the groups' metrics, and a column for each option of a component that is swept."""
     parts, wanted = [], {name.replace("__", "."): value for name, value in chosen.items()}
-    for choice, _, metrics in runs:
+    for choice, _, metrics in matching.runs_needed(name, results):
         if wanted.items() <= choice.items():
             of_groups = metrics["metric"].isin(METRICS.values()) & metrics["group"].ne("")
             options = {name: value for name, value in choice.items() if "." in name}
             run = " ".join(choice.get(name, "0") for name in ("seed", "dataset.seed"))
             dataset = choice["dataset"].removesuffix("_zafar")  # as the paper calls it
-            part = metrics[of_groups].assign(dataset=dataset, run=run, **options)
-            parts.append(part)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+            parts.append(metrics[of_groups].assign(dataset=dataset, run=run, **options))
+    if not parts:
+        raise UserError(
+            f"no finished run of {name} in {results} has {', '.join(chosen.values())}: "
+            f"make them with {matching.command(name)}"
+        )
+    return pd.concat(parts, ignore_index=True)
 
 
 def _single_runs(
@@ -441,20 +413,15 @@ def _number(published: pd.DataFrame, ours: pd.DataFrame, row: Any, name: str) ->
         runs = _single_runs(ours, *key, name, row.setting.removeprefix("group="))
     else:
         runs = ratios(ours, *key, name)
-        if name in VARIANCES and _denominator(published, *key, name) < NEGLIGIBLE:
+        same = published["dataset"].eq(row.dataset) & published["metric"].map(METRICS).eq(name)
+        same &= published["sensitive_attribute"].eq(row.sensitive_attribute)
+        same &= published["setting"].eq(f"group={PAIRS[row.sensitive_attribute][1]}")
+        if name in VARIANCES and float(published[same]["value"].iloc[0]) < NEGLIGIBLE:
             return {"mean": np.nan, "reason": "the printed ratio is over next to nothing"}
     defined = runs.dropna()
     if len(runs) and defined.empty:
         return {"mean": np.nan, "reason": "the reference group's rate is 0 in every run"}
     return {"mean": defined.mean(), "sd": defined.std(ddof=1), "repeats": len(defined)}
-
-
-def _denominator(published: pd.DataFrame, dataset: str, attribute: str, metric: str) -> float:
-    same = published["dataset"].eq(dataset) & published["sensitive_attribute"].eq(attribute)
-    group = published["setting"].eq(f"group={PAIRS[attribute][1]}")
-    return float(
-        published[same & group & published["metric"].map(METRICS).eq(metric)]["value"].iloc[0]
-    )
 
 
 LOADED = {"compas": compas_zafar.load, "adult": adult.load}

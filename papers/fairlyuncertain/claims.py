@@ -233,7 +233,10 @@ def paired(first: Floats, second: Floats, share: float) -> Limits:
 
 
 def _row(run: Run, what: str, first: Floats, second: Floats) -> tuple[str, ...]:
-    found = paired(first, second, _test_share(run))
+    split = run.config["split"]
+    tested = 1 - split["train"]
+    share = tested / (tested + split["train"] * (1 - split["validation"]))
+    found = paired(first, second, float(share))
     ends = f"{float(found.lower):+.4f} to {float(found.upper):+.4f}"
     dataset = f"{run.choices['dataset']}, {run.config['learner'].get('rounds', '-')} rounds"
     means = (f"{first.mean():.3f}", f"{second.mean():.3f}")
@@ -263,12 +266,6 @@ def _differences(run: Run) -> Floats:
     found = rows.pivot(index="repeat", columns="group", values="value")
     rates = found.to_numpy(float)
     return rates[:, 0] - rates[:, 1] if rates.shape[1] == 2 else np.empty(0)
-
-
-def _test_share(run: Run) -> float:
-    split = run.config["split"]
-    tested = 1 - split["train"]
-    return float(tested / (tested + split["train"] * (1 - split["validation"])))
 
 
 LEVEL = 0.9

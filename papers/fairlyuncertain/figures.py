@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from math import ceil
 from pathlib import Path
@@ -23,9 +24,10 @@ from scipy.stats import norm
 from fairbench.components.papers import PAPERS, print_table, run_main
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Drawn, Effort
-from fairbench.components.papers.fairlyuncertain.tables import job, reader
+from fairbench.components.papers.fairlyuncertain.tables import job, reader, tests
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.options import option
+from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.uncertainties import REPLICATE
 from fairbench.experiments.configuration import Presets
 from fairbench.experiments.pipeline import PlannedRun
@@ -137,16 +139,6 @@ def figure_1(results: Path, effort: Effort) -> Drawn:
     yield "", figure
 
 
-def figure_12(results: Path, effort: Effort) -> Drawn:
-    """Draw each person's range of uncertainty over depths, of labels."""
-    return ranges("fairlyuncertain/figure2", results, effort, few=(2, 3))
-
-
-def figure_12_regression(results: Path, effort: Effort) -> Drawn:
-    """Draw each person's range of uncertainty over depths, of regressions."""
-    return ranges("fairlyuncertain/figure10", results, effort, few=(2, 3))
-
-
 def figure_13(results: Path, effort: Effort) -> Drawn:
     """Draw each person's range of uncertainty over a network's weight decay."""
     short_fit = ["learner.epochs=2"] if effort is Effort.FIRST else []
@@ -173,6 +165,11 @@ def ranges(
     for dataset, runs in planned(experiment, results, effort, words):
         lines = {run.choices["method"]: uncertainties(run) for run in runs}
         yield dataset, draw_ranges(lines, f"{dataset}, {len(next(iter(lines.values())))} values")
+
+
+# Each person's range of uncertainty over depths, of labels and of regressions.
+figure_12 = partial(ranges, "fairlyuncertain/figure2", few=(2, 3))
+figure_12_regression = partial(ranges, "fairlyuncertain/figure10", few=(2, 3))
 
 
 def planned(
@@ -203,8 +200,7 @@ def uncertainties(run: PlannedRun) -> Floats:
     """Return the uncertainty (V, n) of each test row under every value of the hyperparameter."""
     read = reader(run)
     cells = [cell for cell in run.cells if cell.variant and not cell.variant.startswith(REPLICATE)]
-    tests = [read(cell, {}).test for cell in cells]
-    return np.stack([test.column("uncertainty") for test in tests])
+    return np.stack([read(cell, {}).test.column("uncertainty") for cell in cells])
 
 
 def draw_ranges(lines: Mapping[str, Floats], title: str) -> Figure:
@@ -317,48 +313,34 @@ def figure_6(results: Path, effort: Effort) -> Drawn:
     """
     experiment = "fairlyuncertain/table4"
     for dataset, runs in planned(experiment, results, effort, methods=_NORMALS):
-        yield dataset, _draw_groups([_outcomes(run) for run in runs], dataset)
+        read = {run.choices["method"]: test for run in runs for test in tests(run)}
+        yield dataset, _draw_groups(read, dataset)
 
 
-class Outcomes(NamedTuple):
-    """What was predicted of test rows: labels, means, sds (None for points), groups."""
-
-    method: str
-    target: Floats
-    mean: Floats
-    sd: Floats | None
-    group: pd.Series
-
-
-def _outcomes(run: PlannedRun) -> Outcomes:
-    (cell,) = run.cells
-    groups = {run.protect: run.dataset.groups(run.study.protect)}
-    test = reader(run)(cell, groups).test
-    sd = test.column("sd") if "sd" in test.predictions else None
-    labels = test.groups[run.protect]
-    return Outcomes(run.choices["method"], test.target, test.column("prediction"), sd, labels)
-
-
-def _draw_groups(outcomes: Sequence[Outcomes], title: str) -> Figure:
+def _draw_groups(read: Mapping[str, Labelled], title: str) -> Figure:
     """Draw both groups' distribution functions: a panel for the labels, and one for each method."""
-    first = outcomes[0]
-    shown = [Outcomes("labels", first.target, first.target, None, first.group), *outcomes]
+    first = next(iter(read.values()))
+    (group,) = first.groups.values()
+    shown: dict[str, tuple[Floats, Floats | None]] = {"labels": (first.target, None)}
+    for method, test in read.items():
+        sd = test.column("sd") if "sd" in test.predictions else None
+        shown[method] = (test.column("prediction"), sd)
     figure, grid = _grid(len(shown), len(shown), 3.0)
     z = np.linspace(first.target.min(), first.target.max(), _POINTS)
-    for axes, outcome in zip(grid, shown, strict=True):
+    for axes, (method, (mean, sd)) in zip(grid, shown.items(), strict=True):
         ends = []
-        looks = zip(outcome.group.cat.categories, cycle(_LINES), cycle(COLOURS), strict=False)
-        for name, line, colour in looks:
-            rows = (outcome.group == name).to_numpy()
-            sd = None if outcome.sd is None else outcome.sd[rows]
-            below = distribution(z, outcome.mean[rows], sd)
+        for name, line, colour in zip(
+            group.cat.categories, cycle(_LINES), cycle(COLOURS), strict=False
+        ):
+            rows = (group == name).to_numpy()
+            below = distribution(z, mean[rows], None if sd is None else sd[rows])
             ends.append(below)
             axes.plot(z, below, line, color=colour, label=shorten_name(str(name), 22))
         apart = np.ptp(np.stack(ends), axis=0)
         place = int(apart.argmax())
         there = [below[place] for below in ends]
         axes.vlines(z[place], min(there), max(there), color=GREY, linewidth=2)
-        axes.set_title(f"{outcome.method.replace('_', ' ')}: {apart[place]:.3f}", fontsize=10)
+        axes.set_title(f"{method.replace('_', ' ')}: {apart[place]:.3f}", fontsize=10)
         axes.set_ylim(0, 1)
     grid[0].legend(fontsize=9, frameon=False)
     figure.suptitle(f"{title}; beside each the largest distance")

@@ -148,8 +148,11 @@ def abstention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Num
         own = SAMPLES.get(str(dataset), str(dataset))
         for way in ways(str(method), own):
             repeats = _repeats_of(effort, way.splits)
-            plain = tests(_job(own, ("method=baseline",), results, repeats))
-            splits = list(zip(tests(_job(own, way.words, results, repeats)), plain, strict=True))
+            read, plain = (
+                tests(job(EXPERIMENT, results, [f"dataset={own}", *words], repeats))
+                for words in (way.words, ("method=baseline",))
+            )
+            splits = list(zip(read, plain, strict=True))
             for setting, of_setting in part.groupby("setting"):
                 objectives = way.objectives or CHOSEN_BY.get(str(setting), EVERY)
                 chosen = [chosen_metrics(a, b, objectives, way.keep) for a, b in splits]
@@ -169,10 +172,6 @@ def our_number(row: Any, values: Sequence[float] | pd.Series, cause: str) -> dic
     error = sd * np.sqrt(1 / REPEATS + 1 / count) if cause == SPLITS and count else np.nan
     mean = float(np.nanmean(found)) if count else np.nan
     return number(mean, sd, len(found), row=row, error=error, cause=cause, label=cause)
-
-
-def _job(dataset: str, words: Sequence[str], results: Path, repeats: int) -> Any:
-    return job(EXPERIMENT, results, [f"dataset={dataset}", *words], repeats)
 
 
 def _ahead(published: pd.DataFrame, dataset: str, method: str, results: Path) -> Numbers:
@@ -248,25 +247,24 @@ def likelihood_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Num
         if method != "binomial_nll":  # of a bag's votes the probability is the members' mean
             scored = list(tests(job(EXPERIMENT, results, [*own, "method=ensemble"], repeats)))
         for row, metric in part["metric"].items():
-            answers = dict(_answers(str(metric), read, scored))
-            if method == "ensemble" and metric == "nll":  # beside the majority's label
-                answers[MEAN] = [float(unclipped_nll(*_outputs(test)).mean()) for test in scored]
+            if metric == "nll":
+                answers = {"": _unclipped(read), CLIPPED: _clipped(read)}
+                if method == "ensemble":  # beside the majority's label
+                    answers[MEAN] = _unclipped(scored)
+            else:
+                pairs = zip(read, scored, strict=True)
+                errors = [error_of_labels(*_outputs(a)[:2], b.column("score")) for a, b in pairs]
+                answers = {"": errors, LIKELIHOOD: _clipped(read)}
             for cause, values in answers.items():
                 yield our_number(row, values, cause)
 
 
-def _answers(
-    metric: str, read: list[Labelled], scored: list[Labelled]
-) -> Iterator[tuple[str, list[float]]]:
-    """Yield each cause, none for the text's own way, with the value of every split."""
-    clipped = [float(nll_of_sd(*_outputs(test)).mean()) for test in read]
-    if metric == "nll":
-        yield "", [float(unclipped_nll(*_outputs(test)).mean()) for test in read]
-        yield CLIPPED, clipped
-        return
-    pairs = zip(read, scored, strict=True)
-    yield "", [error_of_labels(*_outputs(a)[:2], b.column("score")) for a, b in pairs]
-    yield LIKELIHOOD, clipped
+def _clipped(read: list[Labelled]) -> list[float]:
+    return [float(nll_of_sd(*_outputs(test)).mean()) for test in read]
+
+
+def _unclipped(read: list[Labelled]) -> list[float]:
+    return [float(unclipped_nll(*_outputs(test)).mean()) for test in read]
 
 
 def _outputs(test: Labelled) -> tuple[Floats, Floats, Floats]:

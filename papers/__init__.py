@@ -139,11 +139,6 @@ def number_of_cvs(default: int) -> Any:
     return option(default, "How many repeated cross-validations.", least=1)
 
 
-def csv_file() -> Any:
-    """Declare the option ``csv=``."""
-    return option(None, "A file that the printed table is written to, too.", shown="FILE")
-
-
 @dataclass(frozen=True)
 class Splits(Results):
     """Where fits are kept, and how many splits of the data they are of."""

@@ -117,20 +117,18 @@ def by_simulation(
 
     The chance of every number of rows is simulated from the same seed.
     """
+
+    def short(steps: int) -> bool:
+        generator = rng(0, "labels_needed")
+        return chance(population, steps * step, generator, margin=margin) < level
+
     low, high = 0, 1
-    while _short(population, high * step, margin, level):
+    while short(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if _short(population, middle * step, margin, level):
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if short(middle) else (low, middle)
     return high * step
-
-
-def _short(population: Population, rows: int, margin: float, level: float) -> bool:
-    return chance(population, rows, rng(0, "labels_needed"), margin=margin) < level
 
 
 def labels_needed() -> None:
@@ -353,18 +351,15 @@ def _panels(cases: Sequence[T], draw: Callable[[Axes, T], None], label: str) -> 
 def _boxes(axes: Axes, case: Case, *, runs: int) -> None:
     name, table = case
     orders = label_orders(table, runs)
-    estimates = [_labels_alone(table, [order[:n] for order in orders]) for n in _BOX_LABELS]
+    method, estimates = Method("frequentist"), []
+    for labels in _BOX_LABELS:
+        subsets, generator = [order[:labels] for order in orders], rng(0, "few_labels")
+        (values,) = intervals(table, subsets, method, [true_positive_rate], generator)
+        estimates.append(values[~np.isnan(values[:, 0]), 0])  # of runs that have one
     names = [str(labels) for labels in _BOX_LABELS]
     axes.boxplot(estimates, tick_labels=names, sym=".", medianprops={"color": BLUE})
     axes.axhline(true_difference(table, true_positive_rate), color=ORANGE, label="all labels")
     axes.set(xlabel="labels", title=name, ylim=(-1, 1))
-
-
-def _labels_alone(table: few_labels.PartlyLabelled, subsets: Sequence[np.ndarray]) -> Floats:
-    """Return estimates of the TPRs' difference, without the runs that have none."""
-    method = Method("frequentist")
-    (values,) = intervals(table, subsets, method, [true_positive_rate], rng(0, "few_labels"))
-    return values[~np.isnan(values[:, 0]), 0]
 
 
 def _chances(axes: Axes, draws: int) -> None:
@@ -446,21 +441,17 @@ def _calibration(axes: Axes, case: Case, *, labels: int) -> None:
         label = ("privileged", "others")[group]
         axes.plot(_GRID, calibrated.mean(axis=0), color=colour, linewidth=1)
         axes.fill_between(_GRID, lower, upper, color=colour, alpha=0.25, label=label)
-        _shares(axes, table, group, colour)
+        # The share of label 1 in five bins of as many people each, by all labels.
+        rows = np.flatnonzero(table.group == group)
+        bins = np.array_split(rows[np.argsort(table.score[rows], kind="stable")], _BINS)
+        positives = np.array([table.label[rows].sum() for rows in bins])
+        size = np.array([len(rows) for rows in bins])
+        ends = beta.ppf([[0.025], [0.975]], positives + 0.5, size - positives + 0.5)
+        share = positives / size
+        error = np.maximum([share - ends[0], ends[1] - share], 0)
+        score = [table.score[rows].mean() for rows in bins]
+        axes.errorbar(score, share, error, fmt=".", color=colour, linewidth=1)
     axes.set(xlabel="score", title=name, xlim=(0, 1), ylim=(0, 1))
-
-
-def _shares(axes: Axes, table: few_labels.PartlyLabelled, group: int, colour: str) -> None:
-    """Draw the share of label 1 in five bins of as many people each, by all labels."""
-    rows = np.flatnonzero(table.group == group)
-    bins = np.array_split(rows[np.argsort(table.score[rows], kind="stable")], _BINS)
-    positives = np.array([table.label[rows].sum() for rows in bins])
-    size = np.array([len(rows) for rows in bins])
-    ends = beta.ppf([[0.025], [0.975]], positives + 0.5, size - positives + 0.5)
-    share = positives / size
-    error = np.maximum([share - ends[0], ends[1] - share], 0)
-    score = [table.score[rows].mean() for rows in bins]
-    axes.errorbar(score, share, error, fmt=".", color=colour, linewidth=1)
 
 
 if __name__ == "__main__":

@@ -152,18 +152,15 @@ def scores(dataset: str, third: int, results: Path) -> Mapping[str, Floats]:
         whole = people(dataset)
         train, test = whole.held_out(third)
         seed = integer_seed(rng(third, "few_labels", "model", dataset))
-        frame = pd.DataFrame({name: _fitted(name, seed, whole, train, test) for name in MODELS})
-        write_text(path, frame.to_csv(index=False))
+        found = {}
+        with warnings.catch_warnings():
+            # The defaults stop short of convergence where features are not scaled: the paper's too.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for name, model in MODELS.items():
+                fitted = model(seed).fit(whole.features[train], whole.label[train])
+                found[name] = fitted.predict_proba(whole.features[test])[:, 1]
+        write_text(path, pd.DataFrame(found).to_csv(index=False))
     return {str(name): column.to_numpy() for name, column in pd.read_csv(path).items()}
-
-
-def _fitted(name: str, seed: int, whole: People, train: Rows, test: Rows) -> Floats:
-    """Return the probability of label 1 that a model of some rows gives others."""
-    with warnings.catch_warnings():
-        # The defaults stop short of convergence where features are not scaled: the paper's too.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = MODELS[name](seed).fit(whole.features[train], whole.label[train])
-    return model.predict_proba(whole.features[test])[:, 1]
 
 
 @cache
@@ -217,18 +214,6 @@ FIGURE_POOLS = (
 _MOST_LABELS = 1000
 # The published preparation writes the scores of Adult's race file over those of its sex file.
 _FILES = {("adult", "sex"): "adult_race"}
-
-
-def released(
-    archive: Archive, dataset: str, attribute: str, learner: str, *, as_released: bool = True
-) -> few_labels.PartlyLabelled:
-    """Read a learner's scores; as they were released, German's are those of the other class."""
-    name = _FILES.get((dataset, attribute), f"{dataset}_{attribute}")
-    config = yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text())
-    config.pop("_target_")
-    file = ScoreFile(**config)
-    column = next(name for name in file.groups if name.lower() == attribute)
-    return file.table(archive, learner, column, as_released=as_released)
 
 
 def run_pools(word: str, group: str | None, results: Path) -> dict[str, few_labels.PartlyLabelled]:
@@ -685,7 +670,14 @@ SETTINGS = (
 @cache
 def released_pool(key: Key, *, as_released: bool) -> few_labels.PartlyLabelled:
     """Return a model's released scores; a score of 1/2 is positive, except in the code."""
-    table = released(Archive(download=False), *key, as_released=as_released)
+    dataset, attribute, learner = key
+    name = _FILES.get((dataset, attribute), f"{dataset}_{attribute}")
+    config = yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text())
+    config.pop("_target_")
+    file = ScoreFile(**config)
+    column = next(name for name in file.groups if name.lower() == attribute)
+    archive = Archive(download=False)
+    table = file.table(archive, learner, column, as_released=as_released)
     if as_released:
         return table
     return replace(table, prediction=(table.score >= 0.5).astype(np.int64))

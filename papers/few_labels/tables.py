@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.cli.command import Results
-from fairbench.components.papers import PAPERS, csv_file, run_main
+from fairbench.components.papers import PAPERS, run_main
 from fairbench.components.papers.engine import matching
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort, Numbers, recorded
@@ -125,7 +125,7 @@ class ErrorsOptions(Results):
 
     scores: str = option("thirds", "Whose scores.", choices=("thirds", "released"))
     quick: bool = option(False, "Only one data set, attribute and model, of two thirds.")
-    csv: Path | None = csv_file()
+    csv: Path | None = option(None, "A file for the printed table, too.", shown="FILE")
 
 
 def third_errors(

@@ -8,7 +8,7 @@ simultaneously with the others', and one *alone*, by its own 95 % interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -412,28 +412,16 @@ def _unprocessing_claim(
         for part in _select_deciding(parts)
         if part.label.split()[0] in on_training_rows and part.mean == part.mean
     )
-    of_rows = (*_validation_rows_remark(values, margins), *_training_rows_remark(fairest))
-    return _claim_of_all(UNPROCESSING, parts, remarks=(*of_rows, *remarks), fairest=fairest)
-
-
-def _validation_rows_remark(
-    values: ApproachValues, margins: Sequence[MarginSeries]
-) -> Iterator[str]:
-    """Yield the remark that thresholds use validation rows, which interventions do not."""
-    compared = sorted({margin.approach for margin in margins})
-    if not compared:
-        return
-    rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
-    n_without_group = int((~rows["group_at_prediction"].astype(bool)).sum())
-    several = pluralise(len(rows), "intervention and strength", "interventions and strengths")
-    yield _tell("validation_rows", several=several, without=n_without_group)
-
-
-def _training_rows_remark(fairest: Sequence[_ClaimPart]) -> Iterator[str]:
-    """Yield a remark on interventions that also choose thresholds, but on training rows."""
+    of_rows = []
+    if compared := sorted({margin.approach for margin in margins}):
+        rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
+        without = int((~rows["group_at_prediction"].astype(bool)).sum())
+        several = pluralise(len(rows), "intervention and strength", "interventions and strengths")
+        of_rows.append(_tell("validation_rows", several=several, without=without))
     if fairest:
         names = " and ".join(dict.fromkeys(part.label.split()[0] for part in fairest))
-        yield _tell("training_rows", names=names)
+        of_rows.append(_tell("training_rows", names=names))
+    return _claim_of_all(UNPROCESSING, parts, remarks=(*of_rows, *remarks), fairest=fairest)
 
 
 def fairest_differences(claim: Claim) -> tuple[list[str], list[list[str]]]:
@@ -461,40 +449,26 @@ def unequal_terms_remarks(runs: Sequence[Run], path: Path = ROLES) -> list[str]:
     path : a configuration file with a list ``unlevel``. Each entry has an ``intervention``, its
         ``options`` and a remark ``says``, which is returned if a run has exactly these options.
     """
-    used = [run.config["intervention"] for run in runs]
-    return [
-        remark["says"]
-        for remark in _unlevel(path)
-        if any(
-            {"name": remark["intervention"], **remark["options"]}.items() <= own.items()
-            for own in used
-        )
-    ]
+    return _remarks_on([run.config["intervention"] for run in runs], path)
 
 
 def unequal_terms_of_table(table: pd.DataFrame, path: Path = ROLES) -> list[str]:
-    """Return the same remarks of a table of approaches, which names the options that differ.
+    """Return the same remarks of a table of approaches, which names the options that differ."""
+    used = table[["intervention", "options"]].drop_duplicates().itertuples(index=False, name=None)
+    words = ((name, options.replace("intervention.", "").split()) for name, options in used)
+    return _remarks_on(
+        [{"name": name, **dict(each.split("=", 1) for each in own)} for name, own in words], path
+    )
 
-    An option that it does not name is taken to be as in the remark, as in the atlas's own table.
-    """
-    used = table[["intervention", "options"]].drop_duplicates()
-    options_of: dict[str, list[dict[str, str]]] = {}
-    for name, options in zip(used["intervention"], used["options"], strict=True):
-        own = (word.removeprefix("intervention.").split("=", 1) for word in options.split())
-        options_of.setdefault(name, []).append(dict(own))
+
+def _remarks_on(used: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
+    """Return the remarks on interventions; an option that is not named is taken to be as in one."""
     return [
         remark["says"]
-        for remark in _unlevel(path)
-        if any(
-            all(own.get(option, str(value)) == str(value) for option, value in named.items())
-            for named in [remark["options"]]
-            for own in options_of.get(remark["intervention"], [])
-        )
+        for remark in yaml.safe_load(path.read_text()).get("unlevel", [])
+        for expected in [{"name": remark["intervention"], **remark["options"]}]
+        if any(all(str(own.get(k, v)) == str(v) for k, v in expected.items()) for own in used)
     ]
-
-
-def _unlevel(path: Path) -> list[dict[str, Any]]:
-    return yaml.safe_load(path.read_text()).get("unlevel", [])
 
 
 def _intervention_claims(
@@ -505,14 +479,16 @@ def _intervention_claims(
     for gap in GAPS:
         series += _series(plain, compared, gap, larger, falls=True)
     parts = _judge_parts(plain, series)
-    deciding_parts = _select_deciding(parts)
-    verdict = _some_intervention_helps(deciding_parts)
-    helps, costly = "interventions_help_at_equal_error", "fairness_costs_accuracy"
-    found = {
-        name: {"verdict": of_claim, "parts": parts, "evidence": _best_of(name, deciding_parts)}
-        for name, of_claim in ((helps, verdict), (costly, _OPPOSITE[verdict]))
-    }
-    return _claim(helps, **found[helps]), _claim(costly, **found[costly])
+    deciding = _select_deciding(parts)
+    verdict = _some_intervention_helps(deciding)
+    helps, costly = (
+        _claim(name, verdict=of_claim, parts=parts, evidence=_best_of(name, deciding))
+        for name, of_claim in (
+            ("interventions_help_at_equal_error", verdict),
+            ("fairness_costs_accuracy", _OPPOSITE[verdict]),
+        )
+    )
+    return helps, costly
 
 
 def _some_intervention_helps(parts: Sequence[_ClaimPart]) -> str:

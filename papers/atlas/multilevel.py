@@ -105,11 +105,11 @@ def fit(
     generator : draws.
     draws : how many draws are kept after warming up, which is every second one.
     """
-    starts = range(0, max(len(measured.means), 1), _BLOCK)
-    blocks = [
-        _fit_block(_some_of(measured, slice(start, start + _BLOCK)), generator, draws)
-        for start in starts
-    ]
+    blocks = []
+    for start in range(0, max(len(measured.means), 1), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        own = {name: getattr(measured, name)[some] for name in ("means", "variances", "splits")}
+        blocks.append(_fit_block(replace(measured, **own), generator, draws))
     return _Multilevel(
         centres=np.concatenate([block.centres for block in blocks], axis=1),
         errors=np.concatenate([block.errors for block in blocks], axis=1),
@@ -117,11 +117,6 @@ def fit(
         effect_errors=np.concatenate([block.effect_errors for block in blocks]),
         families=np.concatenate([block.families for block in blocks]),
     )
-
-
-def _some_of(measured: MeasuredDifferences, some: slice) -> MeasuredDifferences:
-    means, variances, splits = measured.means[some], measured.variances[some], measured.splits[some]
-    return replace(measured, means=means, variances=variances, splits=splits)
 
 
 _BLOCK = 250  # differences that are drawn side by side, which stay in a processor's cache

@@ -153,15 +153,20 @@ def add_claims(document: model.Document, findings: AtlasFindings, gap: str) -> m
     by_size, verdicts = findings.by_size, [claim.verdict for claim in findings.claims]
     found = [size_sentence(by_size)] if by_size else []
     found += document.summary.found
-    found += [_thresholds_sentence(findings, gap)] if findings.verdicts else []
+    if findings.verdicts:
+        told = [row["verdict"] for row in findings.verdicts if row["gap_metric"] == gap]
+        words = {"holds": thresholds.HOLDS, "fails": thresholds.FAILS, "open": thresholds.OPEN}
+        counts = {name: told.count(verdict) for name, verdict in words.items()}
+        about = {"gap": gap_label(gap), "thresholds": THRESHOLDS_NEED, "tasks": len(told)}
+        found.append(_tell("thresholds", **about, **counts))
     if verdicts:
-        told = {
+        in_short = {
             "claims": pluralise(len(verdicts), "claim", "claims"),
             "hold": pluralise(verdicts.count(thresholds.HOLDS), "holds", "hold"),
             "fail": pluralise(verdicts.count(thresholds.FAILS), "fails", "fail"),
             "open": pluralise(verdicts.count(thresholds.OPEN), "is", "are"),
         }
-        found.append(_tell("in_short", **told))
+        found.append(_tell("in_short", **in_short))
     uneven = [claim.statement for claim in findings.claims if claim.remarks]
     caveats = [_tell("uneven", statement=statement) for statement in uneven]
     basis, *sure = document.summary.sure
@@ -179,18 +184,6 @@ def add_claims(document: model.Document, findings: AtlasFindings, gap: str) -> m
         sections=[ranks, claims_section(findings), cost, _explained(findings), tasks],
         data=findings.to_dict(),
     )
-
-
-def _thresholds_sentence(findings: AtlasFindings, gap: str) -> str:
-    """Return on how many tasks thresholds of each group do no worse than every intervention."""
-    told = [row["verdict"] for row in findings.verdicts if row["gap_metric"] == gap]
-    counts = {
-        "holds": told.count(thresholds.HOLDS),
-        "fails": told.count(thresholds.FAILS),
-        "open": told.count(thresholds.OPEN),
-    }
-    about = {"gap": gap_label(gap), "thresholds": THRESHOLDS_NEED, "tasks": len(told)}
-    return _tell("thresholds", **about, **counts)
 
 
 def size_sentence(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -526,7 +519,15 @@ def main(options: Options) -> None:
     print(path)
     if options.docs:
         runs = [] if options.results.is_file() else list(Catalogue(options.results))
-        by_seed = _tables_by_seed(runs) if runs else _seeds_of(read_approaches(options.results))
+        # Of each seed, the one of most runs first.
+        if runs:
+            seeds = [seed for seed, _ in Counter(run.seed for run in runs).most_common()]
+            own = ([run for run in runs if run.seed == seed] for seed in seeds)
+            by_seed = [approach_table(of_seed, among=runs) for of_seed in own]
+        else:
+            table = read_approaches(options.results)
+            seeds = table.drop_duplicates("run")["seed"].value_counts(sort=True).index
+            by_seed = [table[table["seed"] == seed].reset_index(drop=True) for seed in seeds]
         found = with_claims(findings_of(by_seed[0]), remarks=_remarks(runs, by_seed[0]))
         write_text(Path(options.docs), docs_page(found, by_seed))
 
@@ -534,18 +535,6 @@ def main(options: Options) -> None:
 def _remarks(runs: Sequence[Run], table: pd.DataFrame) -> list[str]:
     """Return the remarks on unequal terms by the options of runs, or by what a table names."""
     return unequal_terms_remarks(runs) if runs else unequal_terms_of_table(table)
-
-
-def _tables_by_seed(runs: Sequence[Run]) -> list[pd.DataFrame]:
-    """Return the table of approaches of each seed, the one of most runs first."""
-    seeds = [seed for seed, _ in Counter(run.seed for run in runs).most_common()]
-    return [approach_table([run for run in runs if run.seed == seed], among=runs) for seed in seeds]
-
-
-def _seeds_of(table: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return the rows of each seed of a table, the seed of most runs first."""
-    seeds = table.drop_duplicates("run")["seed"].value_counts(sort=True).index
-    return [table[table["seed"] == seed].reset_index(drop=True) for seed in seeds]
 
 
 if __name__ == "__main__":

@@ -73,11 +73,13 @@ def compared_seeds(
     for metric in metrics:
         losses = values.metric(metric)
         differences = losses - losses[values.names.index(reference)]
-        parts = [
+        one, other = (
             values.estimate_differences(differences[:, :, each]) for each in (of_first, of_second)
-        ]
-        both = _measured_by_both(parts[0], parts[1])
-        rows.append(_rows(values, metric, parts, both))
+        )
+        # What is 0 in every split of both tells nothing.
+        moving = (one.variances > 0) | (other.variances > 0) | (one.means != other.means)
+        both = np.asarray(one.known & other.known & moving)
+        rows.append(_rows(values, metric, one, other, both))
         dealt.append(differences[both])
         tasks.append(np.nonzero(both)[1])
     return _SeedComparison(
@@ -129,17 +131,14 @@ def _plain(table: pd.DataFrame) -> ApproachValues:
     return ApproachValues.of(table[table["error_rate"].notna() & (table["setting"] == "")])
 
 
-def _measured_by_both(first: MeasuredDifferences, second: MeasuredDifferences) -> Mask:
-    """Say what both seeds measured, (P, T); what is 0 in every split of both tells nothing."""
-    moving = (first.variances > 0) | (second.variances > 0) | (first.means != second.means)
-    return np.asarray(first.known & second.known & moving)
-
-
 def _rows(
-    values: ApproachValues, metric: str, parts: Sequence[MeasuredDifferences], both: Mask
+    values: ApproachValues,
+    metric: str,
+    first: MeasuredDifferences,
+    second: MeasuredDifferences,
+    both: Mask,
 ) -> pd.DataFrame:
-    """Return the rows of one metric of what both seeds measured."""
-    first, second = parts
+    """Return the rows of one metric of what both seeds measured, (P, T)."""
     posterior = fit(first, generator=rng(0, "seeds", metric), draws=300)
     apart = first.means - second.means
     chances = {

@@ -179,16 +179,6 @@ def mixture_at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, fl
     return weight, slope
 
 
-def _mean(series: Floats, test_share: float, tails: Floats) -> tuple[Floats, Floats]:
-    """Return means over R splits of values (n, R), and half the widths of t intervals, (k, n).
-
-    The variance is corrected for overlapping training rows of splits (Nadeau and Bengio 2003).
-    """
-    splits = series.shape[-1]
-    variance = series.var(axis=-1, ddof=1) * (1 / splits + test_share / (1 - test_share))
-    return series.mean(axis=-1), -special.stdtrit(splits - 1, tails)[:, None] * np.sqrt(variance)
-
-
 def margins_of(
     values: ApproachValues, all_series: Sequence[MarginSeries], *, level: float = 0.95
 ) -> Iterator[dict[str, Any]]:
@@ -207,7 +197,11 @@ def margins_of(
         both = np.stack([series.margins, series.excess])
         test_share = float(values.test_share[series.task])
         tails = (1 - level) / 2 / np.array([compared[series.task, series.gap_metric], 1])
-        mean, half = _mean(both, test_share, tails)
+        # Corrected for overlapping training rows of splits (Nadeau and Bengio 2003).
+        splits = both.shape[-1]
+        variance = both.var(axis=-1, ddof=1) * (1 / splits + test_share / (1 - test_share))
+        mean = both.mean(axis=-1)
+        half = -special.stdtrit(splits - 1, tails)[:, None] * np.sqrt(variance)
         about_task = values.about_tasks[series.task]
         about = values.about_approaches[series.approach]
         verdict, alone = (_verdict(series.gap_metric, mean, half_of) for half_of in half)

@@ -164,25 +164,20 @@ def _estimates(scores: MulticlassScores) -> tuple[float, ...]:
     return float(mean), float(naive), plain.expected_calibration_error()
 
 
-def _print_errors(name: str, runs: int) -> None:
-    """Print the errors in percent of the ECE of all labels, and the biases."""
-    scores = released_pool(name)
-    truth = full_ece(scores)
-    print(f"{name}: {len(scores):,} rows, accuracy {scores.correct.mean():.4f}, ECE {truth:.4f}")
-    print("mean absolute error of the ECE in percent of it (bias), by number of labels")
-    print("labels  " + "  ".join(f"{estimate:>25}" for estimate in ESTIMATES))
-    for labels, errors, biases in ece_errors(scores, name, NUMBERS, runs):
-        cells = (
-            f"{100 * error / truth:15.1f} ({100 * bias / truth:+7.1f})"
-            for error, bias in zip(errors, biases, strict=True)
-        )
-        print(f"{labels:6d}  " + "  ".join(cells))
-
-
 def main(options: Options) -> None:
-    """Print the errors of the scores that are named."""
+    """Print the errors of the scores that are named, in percent of the ECE of all labels."""
     for name in options.scores:
-        _print_errors(name, options.runs)
+        scores = released_pool(name)
+        truth, right = full_ece(scores), scores.correct.mean()
+        print(f"{name}: {len(scores):,} rows, accuracy {right:.4f}, ECE {truth:.4f}")
+        print("mean absolute error of the ECE in percent of it (bias), by number of labels")
+        print("labels  " + "  ".join(f"{estimate:>25}" for estimate in ESTIMATES))
+        for labels, errors, biases in ece_errors(scores, name, NUMBERS, options.runs):
+            cells = (
+                f"{100 * error / truth:15.1f} ({100 * bias / truth:+7.1f})"
+                for error, bias in zip(errors, biases, strict=True)
+            )
+            print(f"{labels:6d}  " + "  ".join(cells))
 
 
 NAMES = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
@@ -504,7 +499,11 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
         if printed.empty:
             continue
         scores = released_pool(name)
-        found = sizes(scores)
+        found: Found = {
+            ("size_thousand", ""): (len(scores) / 1000, 0.0),
+            ("test_rows", ""): (float(len(scores)), 0.0),
+            ("classes", ""): (float(len(scores.classes)), 0.0),
+        }
         if name == "cifar100":
             high = (scores.confidence > 0.9).mean()
             found |= {
@@ -522,16 +521,6 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
                 digits = 10 ** len(str(row.value).partition(".")[2])
                 cut = np.floor(ours * digits) / digits
                 yield {"row": row.Index, "mean": cut, "sd": sd, "repeats": draws, "cause": CUT}
-
-
-def sizes(scores: MulticlassScores) -> Found:
-    """Return how many rows and classes there are."""
-    rows = float(len(scores))
-    return {
-        ("size_thousand", ""): (rows / 1000, 0.0),
-        ("test_rows", ""): (rows, 0.0),
-        ("classes", ""): (float(len(scores.classes)), 0.0),
-    }
 
 
 def classes(scores: MulticlassScores, draws: int) -> Found:

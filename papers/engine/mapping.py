@@ -240,7 +240,9 @@ def judge(
     if np.isnan(error):
         error = np.sqrt(own_sd**2 / ours["repeats"] + spread**2 / (runs or paper.runs))
     difference = ours["mean"] - published
-    agrees = abs(difference) <= 2 * error + _half_unit_of(paper, row)
+    decimals = paper.decimals.get(row["metric"], paper.decimals.get(""))
+    rounded = half_unit(row["value"]) if decimals is None else float(0.5 * 10**-decimals)
+    agrees = abs(difference) <= 2 * error + rounded
     return {
         **columns,
         "ours": ours["mean"],
@@ -274,11 +276,6 @@ def settle(
             return {"verdict": CAUSED, "cause": answer["cause"], "ours under it": answer["ours"]}
     settled["verdict"] = IMPOSSIBLE if rule_of(paper.impossible, row) else UNEXPLAINED
     return settled
-
-
-def _half_unit_of(paper: Paper, row: Mapping[str, str]) -> float:
-    decimals = paper.decimals.get(row["metric"], paper.decimals.get(""))
-    return half_unit(row["value"]) if decimals is None else float(0.5 * 10**-decimals)
 
 
 def half_unit(printed: str) -> float:

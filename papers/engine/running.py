@@ -23,7 +23,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,10 +33,9 @@ import pandas as pd
 
 from fairbench.components import CHECKOUT, imported, module_named
 from fairbench.components.papers import options_of_study
-from fairbench.components.papers.engine.mapping import ALL, Paper, PaperOptions, Row, contents
+from fairbench.components.papers.engine.mapping import ALL, Paper, PaperOptions, contents
 from fairbench.components.papers.engine.matching import (
     TEXTS,
-    Drawn,
     Effort,
     computation_path,
     is_computed,
@@ -175,7 +174,13 @@ def draw_figure(
     if "function" in entry:
         figures = function_of(entry["function"])(results, effort)
     else:
-        figures = _figures_of_runs(entry, results)
+        from fairbench.reporting.panels import figures_of_methods
+
+        parts = [
+            metrics.assign(**{name: choice[name] for name in ("dataset", "method")})
+            for choice, _, metrics in runs_needed(entry["experiment"], results)
+        ]
+        figures = figures_of_methods(pd.concat(parts, ignore_index=True), entry["draw"])
     folder = results / "report" / paper.name / "figures"
     paths = []
     for name, picture in figures:
@@ -186,17 +191,6 @@ def draw_figure(
     if not paths:
         raise UserError(f"{paper.name}, figure {figure}: there is nothing to draw")
     return paths
-
-
-def _figures_of_runs(entry: Mapping[str, str], results: Path) -> Drawn:
-    """Yield the figures that are drawn of an experiment's runs."""
-    from fairbench.reporting.panels import figures_of_methods
-
-    parts = [
-        metrics.assign(**{name: choice[name] for name in ("dataset", "method")})
-        for choice, _, metrics in runs_needed(entry["experiment"], results)
-    ]
-    yield from figures_of_methods(pd.concat(parts, ignore_index=True), entry["draw"])
 
 
 # The parts of a paper, and what each took.
@@ -234,8 +228,8 @@ def table_parts(
     paper: Paper, results: Path, tables: Sequence[str], effort: Effort
 ) -> Iterator[PaperPart]:
     """Yield the parts that some tables need, by default all of them; sweeps come first."""
-    words = sweeps(paper, tables, effort)
-    yield from _sweep_parts(paper, words, results, effort)
+    for words in sweeps(paper, tables, effort):
+        yield PaperPart(paper.name, " ".join(words), partial(run_sweep, words, results, effort))
     for table in tables or paper.tables:
         for name in paper.computed(table):
             again = paper.computations[name].get("again", False)
@@ -249,19 +243,11 @@ def figure_parts(
     paper: Paper, results: Path, figures: Sequence[str], effort: Effort
 ) -> Iterator[PaperPart]:
     """Yield the parts that some figures need, by default all of them; sweeps come first."""
-    words = figure_sweeps(paper, figures, effort)
-    yield from _sweep_parts(paper, words, results, effort)
+    for words in figure_sweeps(paper, figures, effort):
+        yield PaperPart(paper.name, " ".join(words), partial(run_sweep, words, results, effort))
     for figure in figures or paper.figures:
         run = partial(draw_figure, paper, figure, results, effort)
         yield PaperPart(paper.name, f"figure {figure}", run)
-
-
-def _sweep_parts(
-    paper: Paper, sweeps: Iterator[list[str]], results: Path, effort: Effort
-) -> Iterator[PaperPart]:
-    """Yield the parts that carry out sweeps, each given by the words of its command."""
-    for words in sweeps:
-        yield PaperPart(paper.name, " ".join(words), partial(run_sweep, words, results, effort))
 
 
 def study_parts(paper: Paper, results: Path, effort: Effort) -> Iterator[PaperPart]:
@@ -271,30 +257,19 @@ def study_parts(paper: Paper, results: Path, effort: Effort) -> Iterator[PaperPa
         words = row.arguments(quick=effort is not Effort.WHOLE)
         if words is None:
             continue
-        if _takes_results(words):
-            words.append(f"results={results.resolve()}")
-        path = _study_path(paper, row, results, effort)
+        flag, module, *rest = words
+        if flag == "-m":
+            study = getattr(imported(module), rest[0] if rest and "=" not in rest[0] else "main")
+            if "results" in options_of_study(study).__dataclass_fields__:
+                words.append(f"results={results.resolve()}")
+        name = row.command.removeprefix("python -m ").replace(" ", "-").replace("/", "-")
+        stem = "-".join(filter(None, [name, effort.value]))
+        path = results / "report" / paper.name / "studies" / f"{stem}.txt"
         made = path.read_text(encoding="utf-8") if path.is_file() else ""
         # A text that was made by the present code is not made again.
         if made.partition("\n")[0].strip() != _digest(paper, words):
             run = partial(run_study, paper, words, path)
             yield PaperPart(paper.name, f"python {shlex.join(words)}", run)
-
-
-def _takes_results(words: Sequence[str]) -> bool:
-    """Return whether the study in words such as ``-m papers.PAPER.MODULE STUDY`` takes results=."""
-    flag, module, *rest = words
-    if flag != "-m":
-        return False
-    study = getattr(imported(module), rest[0] if rest and "=" not in rest[0] else "main")
-    return "results" in options_of_study(study).__dataclass_fields__
-
-
-def _study_path(paper: Paper, row: Row, results: Path, effort: Effort) -> Path:
-    """Return the path of a study's text."""
-    name = row.command.removeprefix("python -m ").replace(" ", "-").replace("/", "-")
-    stem = "-".join(filter(None, [name, effort.value]))
-    return results / "report" / paper.name / "studies" / f"{stem}.txt"
 
 
 def run_study(paper: Paper, words: Sequence[str], path: Path) -> None:

@@ -29,7 +29,7 @@ from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes
 from fairbench.core.options import option, value_word
-from fairbench.core.text import count, digest, is_number, spreadsheet_safe
+from fairbench.core.text import count, counted, digest, is_number, spreadsheet_safe
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.metrics.registry import find, unknown_metric
@@ -41,34 +41,18 @@ from fairbench.reporting.group_tables import sentence_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
 from fairbench.results.runs import Run
+from fairbench_rank import approaches, standings
 from fairbench_rank.approaches import (
-    ABOUT,
     APPROACH,
     APPROACHES,
     ERROR,
-    FACTS,
     FEWEST_FAMILIES,
     NONE,
     PARTS,
     TASK,
-    approach_name,
-    approach_table,
-    approaches_bytes,
-    approaches_together,
-    name_with_group_need,
-    read_approaches,
 )
 from fairbench_rank.rank import declared_table, rank_table
-from fairbench_rank.standings import (
-    METRICS,
-    Findings,
-    MetricStandings,
-    few_tasks_sentences,
-    findings_of,
-    left_out_sentences,
-    pluralise,
-    ranks_sentence,
-)
+from fairbench_rank.standings import Findings, MetricStandings, pluralise
 
 MADE_FOR = "0.1"
 
@@ -110,22 +94,13 @@ def leaderboard(options: _LeaderboardOptions) -> None:
     beside = default_results() if options.results.is_file() else options.results
     out = options.out if options.out != Path() else beside / "report" / "leaderboard"
     check_folder(out)
-    path, short = write_leaderboard(
-        [options.results, *options.add],
-        out,
-        metric=options.metric,
-        purposes=options.purpose,
-        command=_command(options),
-    )
-    print_document(short)
-    print(path)
-
-
-def _command(options: _LeaderboardOptions) -> str:
-    """Return the line that makes the page again."""
     given = {name: getattr(options, name) for name in ("results", "add", "purpose", "metric")}
     words = [f"{name}={value_word(value)}" for name, value in given.items() if value]
-    return shlex.join(["fairbench", "leaderboard", *words])
+    again = shlex.join(["fairbench", "leaderboard", *words])
+    folders, how = [options.results, *options.add], {"metric": options.metric, "command": again}
+    path, short = write_leaderboard(folders, out, purposes=options.purpose, **how)
+    print_document(short)
+    print(path)
 
 
 COMMAND = command(leaderboard)
@@ -176,8 +151,8 @@ def write_leaderboard(
         refuse_pack(path)
     files = [path for path in folders if path.is_file()]
     for folder in [path for path in folders if path not in files]:
-        counted, left_out = Catalogue(folder).counted(purposes)
-        if not (finished := counted.runs):
+        kept, left_out = Catalogue(folder).counted(purposes)
+        if not (finished := kept.runs):
             why = f" ({left_out})" if left_out else ""
             raise UserError(f"{folder} has no finished run{why}: name a results folder")
         notes += [f"Of the runs of {folder}, {left_out}."] if left_out else []
@@ -185,28 +160,33 @@ def write_leaderboard(
         both = [run for run in finished.values() if run.id in runs]
         hidden += [run for run in both if set(run.cells()) != set(runs[run.id].cells())]
         runs = finished | runs
-    tables = [*([approach_table([*runs.values()])] if runs else []), *map(read_approaches, files)]
-    table, left_out_rows = approaches_together(tables)
+    tables = [
+        *([approaches.approach_table([*runs.values()])] if runs else []),
+        *map(approaches.read_approaches, files),
+    ]
+    table, left_out_rows = approaches.approaches_together(tables)
     known = len({*runs}.union(*(each["run"] for each in tables)))
     board = comparable_board(table, " and ".join(map(str, folders)), metric)
     findings = board_findings(board, metric)
     if hidden:
         several = "runs of later folders are" if len(hidden) > 1 else "run of a later folder is"
         notes.append(_tell("hidden", count=len(hidden), several=several, name=hidden[0].name))
-    notes += [*left_out_rows, *left_out_sentences(findings, known)]
+    notes += [*left_out_rows, *standings.left_out_sentences(findings, known)]
     findings = replace(findings, notes=tuple(notes))
     document = page_of(board, findings, metric, list(runs.values()), command, further)
     names = write_document(document, out, "index", ("html", "json"))
     # One row per repeat; equal tables give equal bytes.
     write_bytes(out / TABLE, gzip.compress(_csv(board.table), 6, mtime=0))
-    write_bytes(out / APPROACHES, approaches_bytes(board.table))
+    write_bytes(out / APPROACHES, approaches.approaches_bytes(board.table))
     return out / names[0], short_of(document, findings, next(iter(board.gaps_from(metric)), ""))
 
 
 def board_findings(board: BoardTable, metric: str = "") -> Findings:
     """Return the findings on a page's table, on the usual metrics and on the gaps that it shows."""
-    metrics = dict.fromkeys([*METRICS, *board.gaps_from(metric)])
-    return findings_of(board.table, metrics=[name for name in metrics if name in board.metrics])
+    metrics = dict.fromkeys([*standings.METRICS, *board.gaps_from(metric)])
+    return standings.findings_of(
+        board.table, metrics=[name for name in metrics if name in board.metrics]
+    )
 
 
 def comparable_board(table: pd.DataFrame, folder_names: str, metric: str) -> BoardTable:
@@ -242,16 +222,20 @@ def page_of(
         map(_with_names, findings.mean_frontiers), key=lambda point: point["gap_metric"] != gap
     )
     picture = _frontier_figure(points, style_of)
-    lead: list[model.Block] = [picture, _frontier_table(points)] if picture else []
-    sections = [
-        ranks_section(findings, gap),
-        _cost_section(findings, gap, style_of),
-        _tasks_section(board),
-    ]
+    tags = [{"metric": point["gap_metric"], **point["tags"]} for point in points]
+    table = declared_table(_PAGE, "frontier", points, tags=tags)
+    numbers = model.Details("The numbers of the picture", [table])
+    lead: list[model.Block] = [picture, numbers] if picture else []
+    ranked = pluralise(len(findings.approaches), "approach", "approaches")
+    tasks: list[model.Block] = [model.Paragraph(_tell("task")), _facts(board)]
+    tasks += [_details(task, board, style_of) for task in board.tasks]
     document = model.Document(
-        f"Leaderboard: {pluralise(len(findings.approaches), 'approach', 'approaches')} on "
-        f"{pluralise(len(board.tasks), 'task', 'tasks')}",
-        sections,
+        f"Leaderboard: {ranked} on {pluralise(len(board.tasks), 'task', 'tasks')}",
+        [
+            ranks_section(findings, gap),
+            _cost_section(findings, gap, style_of),
+            model.Section("Data sets", tasks, name="data-sets"),
+        ],
         lead=[*lead, model.Paragraph(_tell("next"))],
         tabs=True,
         summary=summary_of(findings, gap),
@@ -260,12 +244,16 @@ def page_of(
     )
     if further:
         document = further(document, findings, runs)
-    drawings = {
-        figure.name: file_of(figure.drawings) for figure in document.figures if figure.drawings
+    pictures = {
+        figure.name: (f"figures/{figure.name}.svg", file_of(figure.drawings))
+        for figure in document.figures
+        if figure.drawings
     }
-    origin = _origin_section(board, runs, list(drawings), command)
-    sections = [*document.sections, origin]
-    return replace(document, sections=sections, files=_downloads(board, drawings))
+    links: list[model.Text] = [(model.Link(name, file),) for name, (file, _) in pictures.items()]
+    sections = [*document.sections, _origin_section(board, runs, links, command)]
+    return replace(
+        document, sections=sections, files={MEANS: _means(board), **dict(pictures.values())}
+    )
 
 
 def short_of(document: model.Document, findings: Findings, gap: str) -> model.Document:
@@ -309,9 +297,9 @@ def _basis_sentences(findings: Findings) -> list[str]:
     }
     return [
         _tell("basis", **counts),
-        *([ranks_sentence(findings)] if findings.standings else []),
+        *([standings.ranks_sentence(findings)] if findings.standings else []),
         _tell("mean_over_families"),
-        *few_tasks_sentences(findings),
+        *standings.few_tasks_sentences(findings),
         *findings.notes,
     ]
 
@@ -382,9 +370,11 @@ def _lines(points: Sequence[Point], style_of: Styles) -> Iterator[Series]:
         x, y = ([point[axis][0] for point in line] for axis in ("error", "gap"))
         yield Series(name, x, y, style_of[name]["colour"], marked=False, tags=tags)
         for point in line:
+            needs, strong = point["group_at_prediction"], f"{name} {point['strength']}"
+            named = approaches.name_with_group_need(strong, needs_group=needs)
             yield Series(
                 name, [point["error"][0]], [point["gap"][0]], **style_of[name], lined=False,
-                outline=_ellipse(point), hint=_hint(point), tags=tags,
+                outline=_ellipse(point), hint=_tell("hint", name=named, point=point), tags=tags,
             )  # fmt: skip
     yield Series("no intervention", [0.0], [0.0], **style_of[NONE], lined=False)
 
@@ -411,22 +401,9 @@ def _ellipse(point: Point) -> np.ndarray:
     return np.asarray(centre + corners * np.where(corners > 0, upper - centre, centre - lower))
 
 
-def _hint(point: Point) -> str:
-    name = f"{point['name']} {point['strength']}"
-    name = name_with_group_need(name, needs_group=point["group_at_prediction"])
-    return _tell("hint", name=name, point=point)
-
-
-def _frontier_table(points: Sequence[Point]) -> model.Details:
-    """Return the numbers of the picture."""
-    tags = [{"metric": point["gap_metric"], **point["tags"]} for point in points]
-    table = declared_table(_PAGE, "frontier", points, tags=tags)
-    return model.Details("The numbers of the picture", [table])
-
-
 def ranks_section(findings: Findings, first: str) -> model.Section:
     """Return the ranking in every metric, that of `first` and of the error open."""
-    about = [_tell("approach"), _tell("compared"), ranks_sentence(findings)]
+    about = [_tell("approach"), _tell("compared"), standings.ranks_sentence(findings)]
     blocks: list[model.Block] = [model.Items(about)]
     for standing in findings.standings:
         metric = find(standing.metric)
@@ -444,41 +421,33 @@ def ranks_section(findings: Findings, first: str) -> model.Section:
         )
     ranked = findings.standings
     few = [{"metric": standing.metric, **row} for standing in ranked for row in standing.few]
-    return model.Section(
-        "Ranks", [*blocks, *([_few_tasks(findings, few)] if few else [])], name="ranks"
-    )
+    if few:
+        rows = [{**row, "label": metric_label(row["metric"])} for row in few]
+        tags = [
+            {**tags_of(findings.by_name[row["approach"]]), "metric": row["metric"]} for row in few
+        ]
+        table = declared_table(_PAGE, "few", rows, {"reference": findings.reference}, tags=tags)
+        blocks.append(
+            model.Details(
+                "Run on few tasks",
+                [*map(model.Paragraph, standings.few_tasks_sentences(findings)), table],
+                remark="not ranked",
+                name="ranks-few-tasks",
+                style="metric",
+            )
+        )
+    return model.Section("Ranks", blocks, name="ranks")
 
 
 def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) -> model.Table:
     """Return the ranking in one metric, with what each approach costs."""
-    own = {row["name"]: row for row in findings.approaches}
-    rows = []
-    for row in standing.rows:
-        approach = own[row["method"]]
-        cost = {"cost": approach["relative_cost"], "need": _need_text(approach)}
-        rows.append({**row, **cost})
-    return rank_table(
-        standing.answer,
-        rows,
-        reference=standing.reference,
-        tags=[tags_of(own[row["method"]]) for row in rows],
-        **{"most": 0, **about},
-    )
-
-
-def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> model.Details:
-    """Return the results of approaches that were run on too few tasks to be ranked."""
-    own = {row["name"]: row for row in findings.approaches}
-    rows = [{**row, "label": metric_label(row["metric"])} for row in few]
-    tags = [{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in few]
-    table = declared_table(_PAGE, "few", rows, {"reference": findings.reference}, tags=tags)
-    return model.Details(
-        "Run on few tasks",
-        [*map(model.Paragraph, few_tasks_sentences(findings)), table],
-        remark="not ranked",
-        name="ranks-few-tasks",
-        style="metric",
-    )
+    own = [findings.by_name[row["method"]] for row in standing.rows]
+    rows = [
+        {**row, "cost": approach["relative_cost"], "need": _need_text(approach)}
+        for row, approach in zip(standing.rows, own, strict=True)
+    ]
+    about = {"most": 0, "tags": [*map(tags_of, own)], **about}
+    return rank_table(standing.answer, rows, reference=standing.reference, **about)
 
 
 def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
@@ -490,33 +459,28 @@ def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Secti
     rows = [{**row, "need": _need_text(row)} for row in ordered]
     tags = [tags_of(row) for row in ordered]
     table = declared_table(_PAGE, "costs", rows, {"reference": findings.reference}, tags=tags)
-    shown = [standing for standing in findings.standings if standing.metric in (ERROR, gap)]
-    picture = _cost_figure(shown, ordered, style_of)
-    text = model.Paragraph(_tell("cost"))
-    return model.Section("Cost and benefit", [text, picture, table], name="cost")
-
-
-def _cost_figure(
-    shown: Sequence[MetricStandings], approaches: Sequence[Mapping[str, Any]], style_of: Styles
-) -> model.Figure:
-    """Return a panel for each metric: the difference from the reference against the cost."""
+    # A panel for each metric: the difference from the reference against the cost.
     panels = []
-    for standing in shown:
+    for standing in findings.standings:
+        if standing.metric not in (ERROR, gap):
+            continue
         difference = {row["method"]: row["difference"] for row in standing.rows}
         points = [
             Series(
                 row["name"], [log10(row["relative_cost"])], [difference[row["name"]]],
                 **style_of[row["intervention"]], lined=False, tags=tags_of(row),
             )
-            for row in approaches
+            for row in ordered
             if row["relative_cost"] > 0 and not isnan(difference.get(row["name"], np.nan))
         ]  # fmt: skip
         axis = "cost: 0 as the reference, 1 ten times as much"
         label = f"{metric_label(standing.metric)}, difference"
         panels.append(Panel(points, axis, label, from_zero=""))
-    drawings = chart(panels, key=_key_of(style_of, [row["intervention"] for row in approaches]))
-    caption = _tell("cost_caption")
-    return model.Figure("Benefit against cost", drawings, caption=caption, name="cost-figure")
+    drawings = chart(panels, key=_key_of(style_of, [row["intervention"] for row in ordered]))
+    about = {"caption": _tell("cost_caption"), "name": "cost-figure"}
+    picture = model.Figure("Benefit against cost", drawings, **about)
+    text = model.Paragraph(_tell("cost"))
+    return model.Section("Cost and benefit", [text, picture, table], name="cost")
 
 
 # The single tasks: the means of every approach over the repeats.
@@ -571,9 +535,9 @@ class BoardTable:
     @cached_property
     def metrics(self) -> list[str]:
         """The metrics that have a value, those that are judged first, then by name."""
-        names = [n for n in self.table if n not in (*ABOUT, *COSTS)]
+        names = [n for n in self.table if n not in (*approaches.ABOUT, *COSTS)]
         with_values = [str(n) for n in names if find(str(n)) and self.table[n].notna().any()]
-        return sorted(with_values, key=lambda name: (_place(name), name))
+        return sorted(with_values, key=lambda name: ([*_SHOWN, name].index(name), name))
 
     @cached_property
     def gaps(self) -> list[str]:
@@ -621,10 +585,6 @@ class BoardTable:
 
 # The metrics of a task's table, and the first of all others.
 _SHOWN = ("error_rate", "statistical_parity", "equalized_odds", "equal_opportunity", "log_loss")
-
-
-def _place(name: str) -> int:
-    return _SHOWN.index(name) if name in _SHOWN else len(_SHOWN)
 
 
 def _task(task_rows: pd.DataFrame, metrics: Sequence[str]) -> TaskMeans:
@@ -677,20 +637,16 @@ def _need_text(row: Mapping[str, Any]) -> str:
 # The tasks of the leaderboard, one by one: the facts, the picture and the table of each.
 
 
-def _tasks_section(board: BoardTable) -> model.Section:
-    """Return the section of all tasks: their facts side by side, then each by itself."""
-    blocks: list[model.Block] = [model.Paragraph(_tell("task")), _facts(board)]
-    blocks += [_details(task, board) for task in board.tasks]
-    return model.Section("Data sets", blocks, name="data-sets")
-
-
 def _facts(board: BoardTable) -> model.Table:
     """Return the table of facts about the tasks."""
     rows = [
         {
             "task": model.TableCell(task.title, link=f"#{task.name}"),
             "family": str(task.first["family"]),
-            **{name: _fact(task.first.get(name)) for name in FACTS},
+            **{
+                name: None if pd.isna(fact := task.first.get(name)) else float(fact)
+                for name in approaches.FACTS
+            },
             "approaches": int(board.shown(task)["setting"].eq("").sum()),
             "repeats": task.repeats,
         }
@@ -699,26 +655,18 @@ def _facts(board: BoardTable) -> model.Table:
     return declared_table(_PAGE, "facts", rows, tags=[{"family": row["family"]} for row in rows])
 
 
-def _fact(found: Any) -> float | None:
-    return None if pd.isna(found) else float(found)
-
-
-def _details(task: TaskMeans, board: BoardTable) -> model.Details:
+def _details(task: TaskMeans, board: BoardTable, style_of: Styles) -> model.Details:
     """Return a task with its facts, its figure, and the tables of its approaches."""
     rows = board.shown(task).sort_values(ERROR, kind="stable")
-    picture = _task_figure(task, board)
     is_plain = rows["setting"] == ""
-    approaches, relaxed = rows[is_plain], rows[~is_plain]
-    blocks: list[model.Block] = [*([picture] if picture else []), _table(approaches, board)]
+    plain, relaxed = rows[is_plain], rows[~is_plain]
+    blocks: list[model.Block] = [*_task_figure(task, board, style_of), _table(plain, board)]
     if len(relaxed):
         title = f"The {len(relaxed)} with {THRESHOLDS}"
         blocks.append(model.Details(title, [_table(relaxed, board)]))
-    several = "s" if task.repeats != 1 else ""
-    remark = f"{len(approaches)} approaches, fitted on {task.repeats} split{several} each"
-    tags = {"family": str(task.first["family"])}
-    return model.Details(
-        task.title, blocks, remark=remark, name=task.name, style="metric", tags=tags
-    )
+    remark = f"{len(plain)} approaches, fitted on {counted(task.repeats, 'split')} each"
+    about: dict[str, Any] = {"name": task.name, "tags": {"family": str(task.first["family"])}}
+    return model.Details(task.title, blocks, remark=remark, style="metric", **about)
 
 
 def _table(rows: pd.DataFrame, board: BoardTable) -> model.Table:
@@ -727,29 +675,27 @@ def _table(rows: pd.DataFrame, board: BoardTable) -> model.Table:
     shown = []
     for row in rows.to_dict("records"):
         seconds = sum(row.get(name, np.nan) for name in COSTS)
-        about = {"approach": approach_name(row), "need": _need_text(row)}
+        about = {"approach": approaches.approach_name(row), "need": _need_text(row)}
         shown.append({**row, **about, "seconds": None if isnan(seconds) else seconds})
     labels = {name: metric_label(name) for name in _SHOWN}
     tags = [tags_of(row) for row in shown]
     return declared_table(_PAGE, "task", shown, {"labels": labels}, without=without, tags=tags)
 
 
-def _task_figure(task: TaskMeans, board: BoardTable) -> model.Figure | None:
-    """Return error against every gap: one point per approach, one style per intervention."""
+def _task_figure(task: TaskMeans, board: BoardTable, style_of: Styles) -> Iterator[model.Figure]:
+    """Yield error against every gap: one point per approach, one style per intervention."""
     rows = board.shown(task)
-    style_of = _styles_of(board)
     points = {gap: list(_points(rows, gap, style_of)) for gap in board.gaps}
     panels = [
         Panel(shown, "error rate", gap_label(gap), from_zero="y")
         for gap, shown in points.items()
         if shown
     ]
-    if not panels:
-        return None
-    relaxed = [THRESHOLDS] if rows["setting"].ne("").any() else []
-    drawings = chart(panels, key=_key_of(style_of, [*rows["intervention"], *relaxed]))
-    title, caption = f"Error against gaps, {task.title}", _tell("task_caption", task=task.title)
-    return model.Figure(title, drawings, caption=caption, name=f"task-{task.name}")
+    if panels:
+        relaxed = [THRESHOLDS] if rows["setting"].ne("").any() else []
+        drawings = chart(panels, key=_key_of(style_of, [*rows["intervention"], *relaxed]))
+        title, caption = f"Error against gaps, {task.title}", _tell("task_caption", task=task.title)
+        yield model.Figure(title, drawings, caption=caption, name=f"task-{task.name}")
 
 
 def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
@@ -761,7 +707,12 @@ def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
             continue
         style = style_of[THRESHOLDS if setting else str(row["intervention"])]
         yield Series(
-            approach_name(row), [row[ERROR]], [row[gap]], **style, lined=False, tags=tags_of(row)
+            approaches.approach_name(row),
+            [row[ERROR]],
+            [row[gap]],
+            **style,
+            lined=False,
+            tags=tags_of(row),
         )
 
 
@@ -798,7 +749,7 @@ _DECIMALS = 6  # of numbers in files
 
 
 def _origin_section(
-    board: BoardTable, runs: Sequence[Run], drawn: Sequence[str], command: str
+    board: BoardTable, runs: Sequence[Run], pictures: Sequence[model.Text], command: str
 ) -> model.Section:
     """Return the section on how the page was made, and what can be downloaded."""
 
@@ -812,23 +763,14 @@ def _origin_section(
         (link(MEANS), of_means),
         (link("index.json"), ": the findings of this page."),
     ]
-    pictures: list[model.Text] = [(model.Link(name, _picture_file(name)),) for name in drawn]
-    making: list[model.Block] = [
-        model.Paragraph(_making(board, runs)),
-        model.Paragraph((model.Code(command),)),
-    ]
+    making = list(map(model.Paragraph, (_making(board, runs), (model.Code(command),))))
     blocks: list[model.Block] = [
         model.Paragraph(_tell("rests_on")),
         model.Items(files),
-        model.Details(f"The {len(drawn)} pictures as SVG", [model.Items(pictures)]),
+        model.Details(f"The {len(pictures)} pictures as SVG", [model.Items(pictures)]),
         model.Section("How it was made", making),
     ]
     return model.Section("Download and origin", blocks, name="origin")
-
-
-def _picture_file(name: str) -> str:
-    """Return a link to a picture's file beside the page."""
-    return f"figures/{name}.svg"
 
 
 def _making(board: BoardTable, runs: Sequence[Run]) -> str:
@@ -844,16 +786,14 @@ def _making(board: BoardTable, runs: Sequence[Run]) -> str:
     return _tell("making", fits=fits, **values)
 
 
-def _downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts beside the page: the means, and every picture."""
+def _means(board: BoardTable) -> str:
+    """Return the means of all tasks as CSV."""
     facts = ("family", *TASK)
     means = pd.concat(
         [task.rows.assign(**{n: task.first[n] for n in facts}) for task in board.tasks],
         ignore_index=True,
     )
-    means = means[[*facts, *means.columns[: -len(facts)]]]
-    pictures = {_picture_file(name): svg for name, svg in drawings.items()}
-    return {MEANS: _csv(means).decode(), **pictures}
+    return _csv(means[[*facts, *means.columns[: -len(facts)]]]).decode()
 
 
 def _csv(table: pd.DataFrame) -> bytes:

@@ -241,65 +241,45 @@ def fresh_winner(
     the task, NaN where units were halved; and the number of ``methods`` that could win, those that
     were run everywhere. None with fewer than two complete methods or units.
     """
-
-    def shares(halved: str, overall: float, within_task: float) -> dict[str, Any]:
-        told = {"halved": halved, "overall": float(overall), "within_task": float(within_task)}
-        return {**told, "methods": len(full)}
-
     full = values[np.isfinite(values).all(axis=1)]
-    n_cells = np.bincount(group, minlength=len(unit))
     if len(full) < 2:
         return None
+    n_cells, tasks = np.bincount(group, minlength=len(unit)), np.arange(len(unit))
     order = np.argsort(group, kind="stable")
     full, group = full[:, order], group[order]
     full = full - full.mean(axis=0)
-    starts = np.searchsorted(group, np.arange(len(unit)))
-    halvings = _HALVINGS if full.size < _MANY else _FEWER
-    if (n_cells > 1).all():
-        of_cells = full, group, n_cells, starts, unit, generator
-        return shares(SPLITS, *np.mean([_halve_splits(*of_cells) for _ in range(halvings)], axis=0))
-    task_means = np.add.reduceat(full, starts, axis=1) / n_cells
-    unit_means = _average_tasks(task_means, unit)
-    if unit_means.shape[1] < 2:
-        return None
-    differs = []
-    for _ in range(halvings):
+    starts = np.searchsorted(group, tasks)
+    unit_means = _average_tasks(np.add.reduceat(full, starts, axis=1) / n_cells, unit)
+    # Of a split of a task: its position, by which the first half and the second are told apart.
+    position = np.arange(len(group)) - starts[group]
+    in_halves = position < n_cells[group] // 2, position >= (n_cells[group] + 1) // 2
+
+    def halve_splits() -> tuple[float, float]:
+        """Return whether halves differ in the best over all units, and on which share of tasks."""
+        shuffled = np.lexsort((generator.random(len(group)), group))
+        winners = []
+        for half in in_halves:
+            cells = np.sort(shuffled[half])
+            half_starts = np.searchsorted(group[cells], tasks)
+            task_means = np.add.reduceat(full[:, cells], half_starts, axis=1) / (n_cells // 2)
+            over_units = _average_tasks(task_means, unit).mean(axis=1)
+            winners.append((over_units.argmax(), task_means.argmax(axis=0)))
+        (winner, task_winners), (other_winner, other_task_winners) = winners
+        return float(winner != other_winner), float((task_winners != other_task_winners).mean())
+
+    def halve_units() -> tuple[float, float]:
         halves = np.array_split(generator.permutation(unit_means.shape[1]), 2)
         winner, other_winner = (unit_means[:, half].mean(axis=1).argmax() for half in halves)
-        differs.append(winner != other_winner)
-    return shares(UNITS, float(np.mean(differs)), float("nan"))
+        return float(winner != other_winner), float("nan")
 
-
-def _halve_splits(
-    values: Floats,
-    group: NDArray[np.integer],
-    n_cells: NDArray[np.integer],
-    starts: NDArray[np.integer],
-    unit: NDArray[np.integer],
-    generator: np.random.Generator,
-) -> tuple[float, float]:
-    """Return whether the winner over all units differs between halves, and on which share of tasks.
-
-    Parameters
-    ----------
-    values : (M, C) values of methods in cells, which are sorted by task.
-    group : (C,) the task of each cell.
-    n_cells, starts : (K,) how many cells each task has, and where they start.
-    unit : (K,) the unit of each task.
-    generator : draws the halves.
-    """
-    shuffled = np.lexsort((generator.random(len(group)), group))
-    position = np.arange(len(group)) - starts[group]
-    in_first, in_second = position < n_cells[group] // 2, position >= (n_cells[group] + 1) // 2
-    winners = []
-    for half in (in_first, in_second):
-        cells = np.sort(shuffled[half])
-        half_starts = np.searchsorted(group[cells], np.arange(len(n_cells)))
-        task_means = np.add.reduceat(values[:, cells], half_starts, axis=1) / (n_cells // 2)
-        over_units = _average_tasks(task_means, unit).mean(axis=1)
-        winners.append((over_units.argmax(), task_means.argmax(axis=0)))
-    (winner, task_winners), (other_winner, other_task_winners) = winners
-    return float(winner != other_winner), float((task_winners != other_task_winners).mean())
+    several = bool((n_cells > 1).all())
+    if not several and unit_means.shape[1] < 2:
+        return None
+    halve = halve_splits if several else halve_units
+    halvings = range(_HALVINGS if full.size < _MANY else _FEWER)
+    overall, within_task = np.mean([halve() for _ in halvings], axis=0).tolist()
+    told = {"halved": SPLITS if several else UNITS, "overall": overall}
+    return {**told, "within_task": within_task, "methods": len(full)}
 
 
 def _average_tasks(task_means: Floats, unit: NDArray[np.integer]) -> Floats:

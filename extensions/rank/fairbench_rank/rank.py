@@ -10,10 +10,9 @@ averaged. Columns that are called method, task, split, item or family need not b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
-from itertools import chain
+from functools import cached_property, partial
 from math import isfinite, isnan, nan
 from pathlib import Path
 from types import MappingProxyType
@@ -32,30 +31,10 @@ from fairbench.reporting.charts import forest
 from fairbench.reporting.document import model
 from fairbench.reporting.document.writing import DocumentReport, check_forms
 from fairbench.reporting.group_tables import bars, named_table, sentence_of, sentences_of
+from fairbench_rank import ranking, scores
 from fairbench_rank.new_tasks import FEW, MOST_OF_FEW
-from fairbench_rank.ranking import (
-    NAMED,
-    PairedDifference,
-    Ranking,
-    answers,
-    found_sentences,
-    fresh_sentences,
-    near_in_words,
-    new_task_sentences,
-    open_sentences,
-    resolving_sentences,
-    simultaneous_sentences,
-    unseen_in_words,
-)
-from fairbench_rank.scores import (
-    TASKS,
-    THESE,
-    RankOptions,
-    ScoreTable,
-    as_read,
-    read_recognised,
-    read_scores,
-)
+from fairbench_rank.ranking import NAMED, Ranking
+from fairbench_rank.scores import THESE, RankOptions, ScoreTable
 
 MADE_FOR = "0.1"
 
@@ -148,11 +127,11 @@ def rank(
 
 def _report_of(options: RankOptions, source: Any = None) -> RankReport:
     """Return the report of scores from a path, or of a table in memory."""
-    read = read_recognised(options) if source is None else None
+    read = scores.read_recognised(options) if source is None else None
     if read is not None:
-        options = as_read(options, read)
-    table = read_scores(options, source, read)
-    rankings = tuple(answers(table, options))
+        options = scores.as_read(options, read)
+    table = scores.read_scores(options, source, read)
+    rankings = tuple(ranking.answers(table, options))
     return RankReport(_rank_document(table, rankings, options), rankings)
 
 
@@ -218,7 +197,7 @@ class RankReport(DocumentReport):
         ]
         return pd.DataFrame([{"score": score, **plan} for score, plan in by_answer])
 
-    def difference(self, first: str, second: str, score: str = "") -> PairedDifference:
+    def difference(self, first: str, second: str, score: str = "") -> ranking.PairedDifference:
         """Return the difference of two methods, with an interval that holds for all pairs at once.
 
         Raises
@@ -235,67 +214,70 @@ def _rank_document(
     table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
 ) -> model.Document:
     """Return the report on the rankings."""
-    several = len(rankings) > 1
+    several, shape, warning = len(rankings) > 1, _shape(table), " ".join(table.warnings)
     sections: list[model.Section] = []
+    files = {}
     for answer in rankings:
-        prefix = f"{answer.scores.score}: " if several else ""
+        score = answer.scores.score
         pair = [vars(answer.difference(*options.pair))] if options.pair else []
         parts: dict[str, list[model.Block]] = {
-            "Ranks": [rank_table(answer, title=f"Ranks by {answer.scores.score}")],
+            "Ranks": [rank_table(answer, title=f"Ranks by {score}")],
             " and ".join(options.pair): [_pair_table(answer, pair)] if pair else [],
             "What is not resolved": _open_questions(answer, table),
             "Pairs": [_pairs(answer)],
         }
+        prefix = f"{score}: " if several else ""
         sections += [model.Section(f"{prefix}{name}", part) for name, part in parts.items() if part]
+        if answer.pair_count <= _MOST_PAIRS:
+            name = file_name(f"pairs-{score}.csv" if several else "pairs.csv")
+            files[name] = csv_text(_pair_frame(answer))
     summary = _summary(table, rankings)
+    first_page, verdict = summary.shortened(), None
+    if first_page.found != summary.found or first_page.still_open != summary.still_open:
+        verdict = model.Verdict(summary.found, summary.still_open, warning=warning)
+    elif warning:
+        verdict = model.Verdict((), (), warning=warning)
     return model.Document(
-        f"Ranking of {options.path.name}: {_shape(table)}",
+        f"Ranking of {options.path.name}: {shape}",
         sections,
-        verdict=_verdict(table, summary),
+        verdict=verdict,
         notes=_notes(table, rankings, options),
         origin=f"fairbench {VERSION}.",
-        data=_data(table, rankings, options),
-        files={
-            file_name(f"pairs-{answer.scores.score}.csv" if several else "pairs.csv"): csv_text(
-                _pair_frame(answer)
-            )
-            for answer in rankings
-            if answer.pair_count <= _MOST_PAIRS
+        data={
+            "version": VERSION,
+            "options": {**asdict(options), "path": options.path.name},
+            "shape": shape,
+            "warnings": list(table.warnings),
+            "notes": list(table.notes),
+            "scores": [answer.plain() for answer in rankings],
         },
+        files=files,
         summary=summary,
         made=model.made_from(options.path, options.seed),
     )
-
-
-def _verdict(table: ScoreTable, summary: model.ExecutiveSummary) -> model.Verdict | None:
-    """Return the warnings, with all findings if the first page has no room for them."""
-    warning = " ".join(table.warnings)
-    first_page = summary.shortened()
-    if first_page.found == summary.found and first_page.still_open == summary.still_open:
-        return model.Verdict((), (), warning=warning) if warning else None
-    return model.Verdict(summary.found, summary.still_open, warning=warning)
 
 
 def _summary(table: ScoreTable, rankings: Sequence[Ranking]) -> model.ExecutiveSummary:
     """Return the first page: what was found, what is open, and what to do about it."""
     leading = rankings[0]
     several = len(rankings) > 1
-    findings: list[str] = []
-    still_open: list[str] = []
-    todo: list[str] = []
-    for answer in rankings:
-        prefix = f"{answer.scores.score}: " if several else ""
-        found = found_sentences(answer), new_task_sentences(answer), fresh_sentences(answer)
-        findings += [f"{prefix}{sentence}" for sentence in chain(*found)]
-        still_open += [f"{prefix}{sentence}" for sentence in open_sentences(answer)]
-        todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
+
+    def of_each(*tellers: Callable[[Ranking], Iterable[str]]) -> list[str]:
+        """Return what is told of every ranking; of several, each begins with its score."""
+        return [
+            f"{answer.scores.score}: {sentence}" if several else sentence
+            for answer in rankings
+            for tell in tellers
+            for sentence in tell(answer)
+        ]
+
     told_of_new = any(answer.new is not None for answer in rankings)
-    words, unseen = "all scores" if several else "", map(unseen_in_words, rankings)
+    words, unseen = "all scores" if several else "", map(ranking.unseen_in_words, rankings)
     return model.ExecutiveSummary(
-        findings,
-        sure=[simultaneous_sentences(words, on_new_tasks=told_of_new, unseen=unseen)],
-        todo=todo,
-        still_open=still_open,
+        of_each(ranking.found_sentences, ranking.new_task_sentences, ranking.fresh_sentences),
+        sure=[ranking.simultaneous_sentences(words, on_new_tasks=told_of_new, unseen=unseen)],
+        todo=of_each(partial(ranking.resolving_sentences, cells=_cells(table))),
+        still_open=of_each(ranking.open_sentences),
         key_figures=None if several else rank_table(leading, leading.rows()[:NAMED], short=True),
         chart=_figure(leading),
         audited_title="What was ranked",
@@ -304,18 +286,17 @@ def _summary(table: ScoreTable, rankings: Sequence[Ranking]) -> model.ExecutiveS
 
 def _shape(table: ScoreTable) -> str:
     """Return a sentence with the size of a table of scores: methods, tasks, families and scores."""
-    methods = f"{count(len(table.methods))} methods"
-    scores = ", ".join(f"{scores.score} ({scores.better} is better)" for scores in table.scores)
-    family = f" from {count(len(table.families))} families" if table.families else ""
-    tasks = (
-        f"{count(len(table.tasks))} tasks" if table.tasks else f"{count(table.questions)} questions"
+    methods, questions = (
+        f"{count(len(table.methods))} methods",
+        f"{count(table.questions)} questions",
     )
-    more = ""
+    by = ", ".join(f"{score.score} ({score.better} is better)" for score in table.scores)
+    family = f" from {count(len(table.families))} families" if table.families else ""
+    tasks = f"{count(len(table.tasks))} tasks" if table.tasks else questions
+    more = f", up to {count(table.splits)} splits each" if table.splits > 1 else ""
     if table.tasks and table.questions:
-        more = f", {count(table.questions)} questions in all"
-    elif table.splits > 1:
-        more = f", up to {count(table.splits)} splits each"
-    return f"{methods} on {tasks}{family}{more}; {scores}"
+        more = f", {questions} in all"
+    return f"{methods} on {tasks}{family}{more}; {by}"
 
 
 def _cells(table: ScoreTable) -> str:
@@ -345,20 +326,20 @@ def rank_table(
     place = {name: index for index, name in enumerate(answer.methods)}
     ends = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
     ends[~np.isfinite(ends).all(axis=1)] = np.nan
-    shown = []
-    for row, bar in zip(rows, bars([*map(tuple, ends.tolist())], answer.epsilon), strict=True):
-        first, last, is_base = row["first_rank"], row["last_rank"], row["method"] == base
-        cells = {
-            "rank": f"{first}" if first == last else f"{first}-{last}",
+    shown = [
+        {
+            **row,
+            "rank": "-".join(dict.fromkeys([f"{row['first_rank']}", f"{row['last_rank']}"])),
             "best": "yes" if row["may_be_best"] else "",
-            "minus": None if is_base else row["difference"],
-            "interval": None if is_base else _ends_in_words(row, decimals),
+            "minus": None if row["method"] == base else row["difference"],
+            "interval": None if row["method"] == base else _ends_in_words(row, decimals),
             "bar": bar,
-            "near": near_in_words(answer, place[row["method"]]),
+            "near": ranking.near_in_words(answer, place[row["method"]]),
             "first": 100 * row["best_on_new"],
             "units": row[answer.plural],
         }
-        shown.append({**row, **cells})
+        for row, bar in zip(rows, bars([*map(tuple, ends.tolist())], answer.epsilon), strict=True)
+    ]
     is_left_out = {
         "bar": short,
         "near": answer.new is None,
@@ -376,11 +357,9 @@ def rank_table(
     }
     caption = {"ranks": not short, "chances": not short and answer.new is not None}
     values["caption"] = "; ".join(sentences_of(_PAGE, caption, **values))
-    without = [name for name, left_out in is_left_out.items() if left_out]
-    about = {"most": _MOST_ROWS, "sortable": not short, **about}
-    return declared_table(
-        _PAGE, "ranks", shown, values, without=without, decimals=decimals, **about
-    )
+    about |= {"without": [name for name, left_out in is_left_out.items() if left_out]}
+    about = {"most": _MOST_ROWS, "sortable": not short, "decimals": decimals, **about}
+    return declared_table(_PAGE, "ranks", shown, values, **about)
 
 
 def declared_table(
@@ -514,30 +493,25 @@ def _figure(answer: Ranking) -> model.Figure | None:
 
 def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> list[str]:
     """Return the basis of the results, and how they are to be read."""
-    ranking = rankings[0]
-    on_new, inner = ranking.new is not None, "tasks" if table.tasks else "questions"
+    leading = rankings[0]
+    on_new, of_tasks = leading.new is not None, options.mean == scores.TASKS and table.families
+    compared = "of_tasks" if of_tasks else "of_units"
+    if leading.unit == "question":
+        compared = "of_these" if options.about == THESE else "of_questions"
     said = {
-        _estimand(ranking, table, options): True,
+        compared: True,
         "epsilon": options.epsilon is None,
-        "flips": ranking.held.flipped,
-        "student": not ranking.held.flipped,
+        "flips" if leading.held.flipped else "student": True,
         "new_tasks": on_new,
-        "few_units": on_new and ranking.units < FEW,
+        "few_units": on_new and leading.units < FEW,
     }
-    epsilons = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in rankings))
-    splits = sentence_of(_PAGE, "splits") * (table.splits > 1)
-    values = {"ranking": ranking, "inner": inner, "few": FEW, "most": MOST_OF_FEW}
-    return [
-        *table.notes,
-        *sentences_of(_PAGE, said, epsilons=epsilons, splits=splits, **values),
-    ]
-
-
-def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
-    """Return the name of the sentence on what is compared, and on what claims are about."""
-    if answer.unit == "question":
-        return "of_these" if options.about == THESE else "of_questions"
-    return "of_tasks" if options.mean == TASKS and table.families else "of_units"
+    values: dict[str, object] = {
+        "ranking": leading,
+        "epsilons": ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in rankings)),
+        "splits": sentence_of(_PAGE, "splits") * (table.splits > 1),
+        "inner": "tasks" if table.tasks else "questions",
+    }
+    return [*table.notes, *sentences_of(_PAGE, said, few=FEW, most=MOST_OF_FEW, **values)]
 
 
 def _pair_frame(answer: Ranking) -> pd.DataFrame:
@@ -545,17 +519,3 @@ def _pair_frame(answer: Ranking) -> pd.DataFrame:
     frame = answer.pairs.rename(columns={"value": "difference", "units": answer.plural})
     frame.insert(0, "score", answer.scores.score)
     return frame
-
-
-def _data(
-    table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
-) -> Mapping[str, Any]:
-    """Return the document's content as plain values, for JSON."""
-    return {
-        "version": VERSION,
-        "options": {**asdict(options), "path": options.path.name},
-        "shape": _shape(table),
-        "warnings": list(table.warnings),
-        "notes": list(table.notes),
-        "scores": [answer.plain() for answer in rankings],
-    }

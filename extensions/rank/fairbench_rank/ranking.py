@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from math import ceil, inf, isfinite, isnan, log10, nan
 from operator import itemgetter
 from types import SimpleNamespace
@@ -15,37 +16,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats, Mask, Rows
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, divide
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import sums
 from fairbench.reporting.group_tables import sentence_of, sentences_of
+from fairbench_rank import new_tasks, sign_flips
 from fairbench_rank.approaches import finite_mean
-from fairbench_rank.new_tasks import (
-    MOST_OF_FEW,
-    SPLITS,
-    OnNewTask,
-    fresh_winner,
-    least_half_width,
-    on_new_task,
-    times_as_many,
-    units_needed,
-    usual_spread,
-    variance_parts,
-)
 from fairbench_rank.scores import TASKS, THESE, RankOptions, Scores, ScoreTable
-from fairbench_rank.sign_flips import (
-    FEWEST,
-    PairedUnits,
-    Simultaneous,
-    agreeing,
-    fewest_units,
-    paired_units,
-    simultaneous,
-    unseen_share,
-)
+from fairbench_rank.sign_flips import FEWEST, PairedUnits, Simultaneous
 
 WRONG = 0.05  # the family-wise error rate of all simultaneous statements of a page
 _MOST_PLANNED = 10  # pairs for which the answer says what would resolve them
@@ -99,7 +80,7 @@ class Ranking:
     units: int
     means: Floats
     ran: NDArray[np.int64]
-    new: OnNewTask | None
+    new: new_tasks.OnNewTask | None
     paired: PairedUnits
     held: Simultaneous
     fresh: Mapping[str, Any] | None
@@ -139,7 +120,7 @@ class Ranking:
         """
         if self.unit == "question" and is_binary(self.scores.values):
             return 0.0
-        return unseen_share(self.units, len(self.methods), self.error_rate)
+        return sign_flips.unseen_share(self.units, len(self.methods), self.error_rate)
 
     @property
     def surely_near(self) -> list[str]:
@@ -292,7 +273,7 @@ def answers(
         check_choice("method", name, table.methods)
     units, of_score = units_of(table, options), error_rate / len(table.scores)
     rankings = [_rank_by(table, scores, options, units, of_score) for scores in table.scores]
-    return [_with_plans(ranking, units, most_planned) for ranking in rankings]
+    return [replace(each, plans=[*_plans(each, units, most_planned)]) for each in rankings]
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,31 +318,26 @@ def _rank_by(
     if units.strata is not None:
         _check_strata(values, table, units.strata)
     binary = units.name == "question" and units.strata is None and is_binary(values)
-    paired = paired_units(
-        values,
-        units.group,
-        units.unit,
-        equal_unit_weights=units.equal_weights,
-        strata=units.strata,
-        binary=binary,
-        generator=generator,
+    drawn: dict[str, Any] = {"binary": binary, "strata": units.strata, "generator": generator}
+    paired = sign_flips.paired_units(
+        values, units.group, units.unit, equal_unit_weights=units.equal_weights, **drawn
     )
     work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
-    statements = simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
+    statements = sign_flips.simultaneous(
+        paired, error_rate=error_rate, generator=generator, flips=flips
+    )
     if binary:
         statements = replace(statements, limits=_binary_limits(values, paired, statements))
-    means, units_of_method = _adjusted_means(
-        values, units.group, units.unit, alike=units.equal_weights
-    )
+    task_means = _means_of(values, units.group, len(units.unit))
+    means, units_of_method = _adjusted_means(task_means, units)
     order = _best_first(means, units_of_method, statements.may_be_best)
     epsilon = scores.epsilon if options.epsilon is None else options.epsilon
     epsilon = _usual_epsilon(scores.values) if epsilon is None else epsilon
-    new_task = None
+    new = None
     if units.name != "question":
-        task_means = _task_means(values, units.group, len(units.unit))
-        new_task = on_new_task(task_means, units.unit, epsilon=epsilon, generator=generator)
-        new_task = replace(new_task, best=new_task.best[order], near=new_task.near[order])
+        new = new_tasks.on_new_task(task_means, units.unit, epsilon=epsilon, generator=generator)
+        new = replace(new, best=new.best[order], near=new.near[order])
     return Ranking(
         scores=scores,
         epsilon=epsilon,
@@ -371,10 +347,10 @@ def _rank_by(
         units=int(units.unit.max()) + 1,
         means=scores.sign * means[order],
         ran=units_of_method[order],
-        new=new_task,
+        new=new,
         paired=paired,
         held=statements,
-        fresh=fresh_winner(values, table.task, table.family, generator=generator),
+        fresh=new_tasks.fresh_winner(values, table.task, table.family, generator=generator),
         plans=(),
         error_rate=error_rate,
     )
@@ -434,7 +410,8 @@ def _binary_limits(values: Floats, paired: PairedUnits, statements: Simultaneous
     limits = difference_of_shares(gained, lost, np.maximum(paired.sizes, 1), level=level)
     is_few = paired.sizes < FEWEST
     ends = np.where(is_few, -np.inf, limits.lower), np.where(is_few, np.inf, limits.upper)
-    return agreeing(Limits(paired.means, *ends), statements.p_values <= statements.level)
+    told_apart = statements.p_values <= statements.level
+    return sign_flips.agreeing(Limits(paired.means, *ends), told_apart)
 
 
 def _usual_epsilon(values: Floats) -> float:
@@ -451,17 +428,14 @@ def _usual_epsilon(values: Floats) -> float:
     return float(f"{np.floor(spread / digit) * digit:.1g}")
 
 
-def _task_means(values: Floats, group: Codes, tasks: int) -> Floats:
-    """Return the means of each method's cells of each task, (M, K); NaN if there are none."""
+def _means_of(values: Floats, code: Codes, count: int) -> Floats:
+    """Return the means of the known columns of equal code, (M, count); NaN if there are none."""
     is_known = np.isfinite(values)
-    totals = sums(np.where(is_known, values, 0.0), group, tasks)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return totals / sums(is_known.astype(float), group, tasks)
+    totals = sums(np.where(is_known, values, 0.0), code, count)
+    return divide(totals, sums(is_known.astype(float), code, count))
 
 
-def _adjusted_means(
-    values: Floats, group: Codes, unit: Codes, *, alike: bool
-) -> tuple[Floats, NDArray[np.int64]]:
+def _adjusted_means(task_means: Floats, of: _UnitsOfMean) -> tuple[Floats, NDArray[np.int64]]:
     """Return each method's mean, adjusted for missing units, and the number of units it has.
 
     Notes
@@ -472,13 +446,11 @@ def _adjusted_means(
     y_mu - b_u, in turn until they settle. The adjusted mean of a method is a_m plus the weighted
     mean of b_u over units.
     """
-    task_means = _task_means(values, group, len(unit))
-    units = int(unit.max()) + 1
-    counts = sums(np.isfinite(task_means).astype(float), unit, units)
-    weight = np.where(counts > 0, 1.0 if alike else counts, 0.0)
-    filled_means = np.where(counts > 0, _task_means(task_means, unit, units), 0.0)
-    ran = (counts > 0).sum(axis=1)
-    method_effects = np.zeros(len(values))
+    units = int(of.unit.max()) + 1
+    counts = sums(np.isfinite(task_means).astype(float), of.unit, units)
+    weight = np.where(counts > 0, 1.0 if of.equal_weights else counts, 0.0)
+    filled_means = np.where(counts > 0, _means_of(task_means, of.unit, units), 0.0)
+    method_effects = np.zeros(len(task_means))
     unit_shares = weight.max(axis=0) / weight.max(axis=0).sum()
     of_unit, of_method = (np.maximum(weight.sum(axis=axis), 1e-300) for axis in (0, 1))
 
@@ -488,11 +460,11 @@ def _adjusted_means(
 
     for _ in range(1 if (counts > 0).all() else 200):
         method_effects = (weight * (filled_means - unit_effects())).sum(axis=1) / of_method
-    return method_effects + float(unit_effects() @ unit_shares), ran
+    return method_effects + float(unit_effects() @ unit_shares), (counts > 0).sum(axis=1)
 
 
-def _with_plans(answer: Ranking, units: _UnitsOfMean, most: int) -> Ranking:
-    """Return a ranking with plans for the pairs that matter most.
+def _plans(answer: Ranking, units: _UnitsOfMean, most: int) -> Iterator[dict[str, Any]]:
+    """Yield plans for the pairs that matter most.
 
     These are the leader and each rival that may be the best; or, if the best method is settled,
     neighbours in the order of means that do not surely differ.
@@ -503,50 +475,40 @@ def _with_plans(answer: Ranking, units: _UnitsOfMean, most: int) -> Ranking:
         neighbours = zip(answer.methods, answer.methods[1:], strict=False)
         pairs = [pair for pair in neighbours if answer.difference(*pair).verdict == "open"]
     pairs = pairs[:most]
-    planned = dict.fromkeys(name for pair in pairs for name in pair)
-    price = _price(answer, units, [answer.index_of[name] for name in planned]) if pairs else 0.0
-    plans = []
+    price, critical = nan, answer.held.critical  # of one further unit, for all of these methods
+    if answer.scores.cost is not None:
+        planned = [answer.index_of[name] for name in dict.fromkeys(chain(*pairs))]
+        cost = answer.scores.cost[planned]
+        price = float(finite_mean(cost.T).sum() * cost.shape[1] / answer.units)
     for first, rival in pairs:
         difference = answer.difference(first, rival)
         one, other = answer.index_of[first], answer.index_of[rival]
         pair = _position(one, other, answer.paired.methods)
-        spread = usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair])
-        needed = nan
+        spread = new_tasks.usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair])
+        needed = times = noise = nan
         if isfinite(spread) and spread > 0:
-            needed = float(units_needed(spread[None], answer.epsilon, answer.held.critical)[0])
-        parts, times, floor, noise = None, nan, 0.0, nan
+            needed = float(new_tasks.units_needed(spread, answer.epsilon, critical))
+        parts, floor, n = None, 0.0, difference.units
         if units.name != "question":
-            parts = variance_parts(values[one] - values[other], units.group, units.unit)
+            parts = new_tasks.variance_parts(values[one] - values[other], units.group, units.unit)
         if parts is not None:
-            n, critical = difference.units, answer.held.critical
-            floor = least_half_width(parts, n, critical)
-            times = times_as_many(parts, answer.epsilon, n, critical) if n >= FEWEST else nan
+            floor = new_tasks.least_half_width(parts, n, critical)
             noise = parts[1] / parts[0] if parts[0] > 0 else nan
-        plans.append(
-            {
-                "first": first,
-                "second": rival,
-                "difference": difference.value,
-                "lower": difference.lower,
-                "upper": difference.upper,
-                "units": difference.units,
-                "units_needed": needed,
-                "times_as_many": times,
-                "floor": floor,
-                "noise": noise,
-                "cost": max(needed - difference.units, 0.0) * price,
-            }
-        )
-    return replace(answer, plans=plans)
-
-
-def _price(answer: Ranking, units: _UnitsOfMean, places: list[int]) -> float:
-    """Return the cost of one further unit for these methods; NaN without costs."""
-    if answer.scores.cost is None:
-        return nan
-    cost = answer.scores.cost[places]
-    of_cells = finite_mean(cost.T).sum()
-    return float(of_cells * cost.shape[1] / (int(units.unit.max()) + 1))
+            if n >= FEWEST:
+                times = new_tasks.times_as_many(parts, answer.epsilon, n, critical)
+        yield {
+            "first": first,
+            "second": rival,
+            "difference": difference.value,
+            "lower": difference.lower,
+            "upper": difference.upper,
+            "units": n,
+            "units_needed": needed,
+            "times_as_many": times,
+            "floor": floor,
+            "noise": noise,
+            "cost": max(needed - n, 0.0) * price,
+        }
 
 
 # Sentences on a ranking: which methods differ, what is open, and what would resolve it.
@@ -554,7 +516,7 @@ def _price(answer: Ranking, units: _UnitsOfMean, places: list[int]) -> float:
 # The page of ``fairbench rank``, the atlas and the leaderboard share them.
 
 NAMED = 6  # methods that a sentence lists
-_LENGTH = 110  # letters of a name in a sentence
+short_name = partial(shortened, most=110)  # a name that is not too long for a sentence
 PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
 _PAGE = "fairbench_rank:ranking"
 _tell = partial(sentence_of, _PAGE)
@@ -564,11 +526,6 @@ def units_in_words(answer: Ranking, number: float | None = None) -> str:
     """Return a number of units (by default, all of the ranking) with the word for them."""
     number = answer.units if number is None else number
     return f"{count(number)} {answer.unit if number == 1 else answer.plural}"
-
-
-def short_name(name: str) -> str:
-    """Return a name that is not too long for a sentence."""
-    return shortened(name, _LENGTH)
 
 
 def join_words(names: Sequence[str], word: str = "and") -> str:
@@ -638,7 +595,7 @@ def near_in_words(answer: Ranking, method_index: int, unit: str = "") -> str:
     if answer.new is None:
         return ""
     near = float(answer.new.near[method_index])
-    return percent(near) + unit + " or more" * (answer.new.few and near >= MOST_OF_FEW)
+    return percent(near) + unit + " or more" * (answer.new.few and near >= new_tasks.MOST_OF_FEW)
 
 
 def fresh_sentences(answer: Ranking, methods: str = "methods") -> list[str]:
@@ -648,14 +605,14 @@ def fresh_sentences(answer: Ranking, methods: str = "methods") -> list[str]:
         return []
     among = _tell("among", fresh=fresh, methods=methods)
     among *= fresh["methods"] < len(answer.methods)
-    said = {"halves_of_splits": fresh["halved"] == SPLITS, "halves": fresh["halved"] != SPLITS}
-    return sentences_of(_PAGE, said, fresh=fresh, among=among, answer=answer)
+    name = "halves_of_splits" if fresh["halved"] == new_tasks.SPLITS else "halves"
+    return [_tell(name, fresh=fresh, among=among, answer=answer)]
 
 
 def open_sentences(answer: Ranking, methods: str = "methods") -> list[str]:
     """Return the questions that the scores leave open."""
     total, best = len(answer.methods), len(answer.best)
-    needed = fewest_units(answer.held.level)  # for a sign-flip test to find a difference
+    needed = sign_flips.fewest_units(answer.held.level)  # for a sign-flip test to find a difference
     said = {
         "any": best == total,
         "which": 1 < best < total,

@@ -283,6 +283,11 @@ class Findings:
         """The number of tasks on which an approach must have been run to be ranked."""
         return self.values.fewest_tasks
 
+    @cached_property
+    def by_name(self) -> dict[str, Mapping[str, Any]]:
+        """Each of the approaches by its name."""
+        return {row["name"]: row for row in self.approaches}
+
     @property
     def few(self) -> list[Mapping[str, Any]]:
         """The approaches that were run on too few tasks to be ranked."""

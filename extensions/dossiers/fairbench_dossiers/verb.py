@@ -15,13 +15,8 @@ from fairbench.audits.question import Options
 from fairbench.cli.command import Asked, Command, Page, Results
 from fairbench.cli.verbs.audit import Predictions, print_and_write, read_input
 from fairbench.core.errors import UserError
-from fairbench_dossiers.question import (
-    DossierOptions,
-    HiringOptions,
-    LendingQuestion,
-    RuleListOptions,
-    SelectionOptions,
-)
+from fairbench_dossiers import question as asked
+from fairbench_dossiers.question import DossierOptions, SelectionOptions
 
 if TYPE_CHECKING:
     from fairbench.reporting.document.model import Document
@@ -58,7 +53,7 @@ def _write_dossier(kind: str, options: Asked) -> None:
     how: dict[str, Any] = {}
     if SelectionOptions in _PARTS[kind]:
         how["unknown"] = options.unknown
-    if HiringOptions in _PARTS[kind]:
+    if asked.HiringOptions in _PARTS[kind]:
         if not (options.sex and options.race):
             raise UserError("ll144 is of sex and race: name their columns by sex= and race=")
         how |= {"at_threshold": "threshold" in options.given, "keep_small": options.keep_small}
@@ -101,7 +96,7 @@ def _report_folder(options: Asked, question: Options, kind: str) -> Path:
     return options.results / "report" / f"{kind}-{path.name}"
 
 
-def _list_packs(options: RuleListOptions) -> None:
+def _list_packs(options: asked.RuleListOptions) -> None:
     """Print every rule pack with its dates."""
     from fairbench.reporting.document.terminal import print_document
     from fairbench_dossiers.documents import day_of, list_of_packs
@@ -111,11 +106,11 @@ def _list_packs(options: RuleListOptions) -> None:
 
 # What each dossier asks of predictions, and what else.
 _PARTS: Mapping[str, tuple[type[Any], ...]] = {
-    "ll144": (Options, SelectionOptions, HiringOptions),
+    "ll144": (Options, SelectionOptions, asked.HiringOptions),
     "four-fifths": (Options, SelectionOptions),
     "model-card": (Options,),
     "ai-act": (Options,),
-    "lending": (LendingQuestion, SelectionOptions),
+    "lending": (asked.LendingQuestion, SelectionOptions),
     "colorado": (Options,),
 }
 
@@ -158,7 +153,7 @@ _REPEALED = "Colorado's SB 24-205 was repealed: says by what."
 COMMANDS = {
     **{kind: _dossier(kind, *about) for kind, about in _DOSSIERS.items()},
     "list": Command(
-        RuleListOptions,
+        asked.RuleListOptions,
         _list_packs,
         sentence="Every law and format there are rules of: dates, standing, how many are verified.",
         examples=("fairbench dossier list as_of=2027-12-02",),

@@ -38,16 +38,9 @@ from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import named_table, sentence_of
 from fairbench_label import active, estimates
+from fairbench_label import session as sessions
 from fairbench_label.active import GroupPosterior
-from fairbench_label.session import (
-    ACCURACY,
-    PREDICTED,
-    Session,
-    State,
-    StateFile,
-    check_same,
-    open_session,
-)
+from fairbench_label.session import ACCURACY, PREDICTED, Session, State, StateFile, open_session
 
 _said = partial(sentence_of, "fairbench_label:labelling")
 REGRESSION_METRIC = "mae"
@@ -612,7 +605,7 @@ def go_on(
         """Change the fields that are asked for in the state as it is now."""
         # Others may have changed the state since it was read. Keep their changes, except in the
         # fields that are asked for.
-        check_same(file, now, state)
+        sessions.check_same(file, now, state)
         if "stop" in asked:
             _check_stop(state.stop, now)
         of = now if options.path == Path() else state

@@ -22,9 +22,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core import files
 from fairbench.core.arrays import Codes, Floats, Mask, Rows
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.files import UNREADABLE, DamagedError, opened, read_bytes, table_within
+from fairbench.core.files import UNREADABLE, DamagedError
 from fairbench.core.memory import most_memory
 from fairbench.core.text import digest, said
 from fairbench.evaluation.table import COSTS, VALUE
@@ -132,7 +133,7 @@ def read_approaches(path: Path) -> pd.DataFrame:
         setting or a share is none, or an approach has two rows on one split.
     """
     try:
-        table = table_within(read_bytes(path, most_memory()), path.name)
+        table = files.table_within(files.read_bytes(path, most_memory()), path.name)
         check_plain(table)
         check_columns(table.column_names, ABOUT)
         frame: pd.DataFrame = table.to_pandas()
@@ -154,7 +155,7 @@ def read_schema(path: Path) -> pa.Schema:
     """
     from pyarrow import parquet
 
-    with open(opened(path), "rb") as file:
+    with open(files.opened(path), "rb") as file:
         return parquet.read_schema(file)
 
 

@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
-from math import isfinite
+from itertools import pairwise
+from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,16 +33,9 @@ from fairbench.metrics.registry import declared, find
 from fairbench.reporting.document.model import Document, ExecutiveSummary
 from fairbench.reporting.group_tables import sentence_of, sentences_of
 from fairbench.results.runs import Run
-from fairbench_rank import ranking, sources
+from fairbench_rank import ranking, scores, sources
 from fairbench_rank.approaches import approach_table
-from fairbench_rank.scores import (
-    LEFT_OUT,
-    RankOptions,
-    ScoreTable,
-    as_read,
-    independent_tasks,
-    read_scores,
-)
+from fairbench_rank.scores import RankOptions, ScoreTable
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
@@ -178,25 +172,27 @@ class _Race:
             return 0
         if not self.first:
             raise UserError("no run of this experiment could be finished")
-        results = Path(str(self.composed[0][1]["results"]))
-        key = digest([sorted(run.id for run in self.first.values()), self.metric], 12)
-        folder = results / "resolve" / key
-        self._read(folder / "rounds.json")
+        self._read()
         if not self.rounds:
             _, table, options = self._answer(wrong_of_round(1))
             self.noise = noise_of_tasks(table, options, self._seconds_of_splits())
-            splits = {task.task: task.splits for task in self.noise}
-            self._close(folder / "rounds.json", splits, fits, began)
-        reason = self._go_on(folder / "rounds.json")
+            self._close({task.task: task.splits for task in self.noise}, fits, began)
+        reason = self._go_on()
         answer, *_ = self._answer(self.rounds[-1].wrong)
         document = _resolving_document(answer, self.rounds, self.noise, reason)
-        print_and_write(document, lambda: folder, "resolve")
+        print_and_write(document, lambda: self._record.parent, "resolve")
         return 0
 
-    def _go_on(self, record: Path) -> str:
+    @cached_property
+    def _record(self) -> Path:
+        """The file of the rounds, once the experiment's own runs are made."""
+        key = digest([sorted(run.id for run in self.first.values()), self.metric], 12)
+        return Path(str(self.composed[0][1]["results"])) / "resolve" / key / "rounds.json"
+
+    def _go_on(self) -> str:
         """Carry out rounds until one of them is the last, and return why it is."""
         try:
-            for before, after in zip(self.rounds, self.rounds[1:], strict=False):
+            for before, after in pairwise(self.rounds):
                 self._at_least(after.splits, before.best)
             while True:
                 last = self.rounds[-1]
@@ -213,25 +209,25 @@ class _Race:
                     return BUDGET
                 began = time.monotonic()
                 fits = self._at_least(splits, last.best)
-                new = self._close(record, splits, fits, began)
+                new = self._close(splits, fits, began)
                 told = {"best": len(new.best), "before": len(last.best), "fits": fits}
                 print_line(sentence_of(_PAGE, "round", round=new, **told))
         except _TimeIsOver:
             return BUDGET
 
-    def _close(self, record: Path, splits: Mapping[str, int], fits: int, began: float) -> Round:
+    def _close(self, splits: Mapping[str, int], fits: int, began: float) -> Round:
         """Add a round whose runs are made to the record, and return it."""
         number = len(self.rounds) + 1
         wrong = wrong_of_round(number)
         may_be_best = self._answer(wrong)[0].best
         before = self.rounds[-1].best if self.rounds else may_be_best
         best = [name for name in before if name in may_be_best] or list(before)
-        seconds = time.monotonic() - began
-        self.rounds.append(Round(number, wrong, splits, best, fits, seconds))
-        files.make_folder(record.parent)
+        new = Round(number, wrong, splits, best, fits, time.monotonic() - began)
+        self.rounds.append(new)
+        files.make_folder(self._record.parent)
         content = {"noise": [*map(asdict, self.noise)], "rounds": [*map(asdict, self.rounds)]}
-        files.write_text(record, files.sealed_json(content))
-        return self.rounds[-1]
+        files.write_text(self._record, files.sealed_json(content))
+        return new
 
     @property
     def _workers(self) -> int:
@@ -286,9 +282,10 @@ class _Race:
         """Rank the approaches in all of their splits, with family-wise error rate `error_rate`."""
         wide = approach_table(list(self.longest.values()))
         read = sources.with_scores(sources.approaches_as_methods(wide), [self.metric])
-        read = independent_tasks(sources.select_approaches_with_enough_tasks(read))
-        options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
-        table = read_scores(options, None, read)
+        read = scores.independent_tasks(sources.select_approaches_with_enough_tasks(read))
+        options = RankOptions(path=Path("experiment"), crashed=scores.LEFT_OUT)
+        options = scores.as_read(options, read)
+        table = scores.read_scores(options, None, read)
         every = len(table.methods)
         (answer,) = ranking.answers(table, options, error_rate=error_rate, most_planned=every)
         return answer, table, options
@@ -302,7 +299,7 @@ class _Race:
             costs.setdefault(task, []).append(cost / int(run.config["split"]["repeats"]))
         return {task: sum(values) / len(values) for task, values in costs.items()}
 
-    def _read(self, path: Path) -> None:
+    def _read(self) -> None:
         """Read the record of earlier rounds, if there is one.
 
         Raises
@@ -310,13 +307,13 @@ class _Race:
         UserError : the file is damaged.
         """
         try:
-            plain = files.unsealed_json(files.read_bytes(path, files.TEXT))
+            plain = files.unsealed_json(files.read_bytes(self._record, files.TEXT))
             self.noise = [TaskNoise(**values) for values in plain["noise"]]
             self.rounds = [Round(**values) for values in plain["rounds"]]
         except FileNotFoundError:
             pass
         except (files.DamagedError, ValueError, TypeError, KeyError) as error:
-            raise UserError(sentence_of(_PAGE, "damaged", path=path)) from error
+            raise UserError(sentence_of(_PAGE, "damaged", path=self._record)) from error
 
 
 # A round gives every approach that still may be the best further splits of some tasks; then all
@@ -361,6 +358,10 @@ class TaskNoise:
         """Return the variance that the task adds to a mean if it has so many splits."""
         return self.weight**2 * self.noise / splits
 
+    def reduction(self, splits: int, further: int) -> float:
+        """Return by how much further splits reduce that variance."""
+        return self.variance(splits) - self.variance(splits + further)
+
 
 def noise_of_tasks(
     table: ScoreTable, options: RankOptions, seconds: Mapping[str, float]
@@ -377,9 +378,9 @@ def noise_of_tasks(
     split. The noise is the mean over methods of the variance of d_ms over splits, times
     M / (M - 1) as the mean over methods holds each method itself.
     """
-    (scores,) = table.scores
+    (only,) = table.scores
     units = ranking.units_of(table, options)
-    values = scores.larger_is_better
+    values = only.larger_is_better
     families = np.bincount(units.unit)
     weights = 1 / len(families) / families[units.unit]
     if not units.equal_weights:
@@ -392,13 +393,10 @@ def noise_of_tasks(
         task_values = task_values[np.isfinite(task_values).all(axis=1)]
         if task_values.shape[1] < 2 or len(task_values) < 2:
             continue
+        methods, splits = task_values.shape
         deviations = task_values - task_values.mean(axis=0)
-        noise = (
-            float(deviations.var(axis=1, ddof=1).mean()) * len(task_values) / (len(task_values) - 1)
-        )
-        splits = task_values.shape[1]
-        weight = float(weights[number])
-        noises.append(TaskNoise(name, splits, noise, weight, seconds[name]))
+        noise = float(deviations.var(axis=1, ddof=1).mean()) * methods / (methods - 1)
+        noises.append(TaskNoise(name, splits, noise, float(weights[number]), seconds[name]))
     return noises
 
 
@@ -409,22 +407,19 @@ def splits_of_round(tasks: Sequence[TaskNoise], number: int) -> dict[str, int]:
     next splits are those that take most of it away for each second.
     """
     splits = {task.task: task.splits for task in tasks}
-    total_variance = sum(task.variance(task.splits) for task in tasks)
-    variance_left = total_variance
-    target = total_variance * SHRUNK ** (number - 1)
+    variance_left = sum(task.variance(task.splits) for task in tasks)
+    target = variance_left * SHRUNK ** (number - 1)
     noisy = [task for task in tasks if task.noise > 0]
+
+    def gain(task: TaskNoise) -> float:
+        further = ceil(splits[task.task] / _STEP)
+        return task.reduction(splits[task.task], further) / (further * max(task.seconds, 1e-9))
+
     while variance_left > target * (1 + 1e-12) and noisy:
-
-        def gain(task: TaskNoise) -> float:
-            now = splits[task.task]
-            next_splits = now + -(-now // _STEP)
-            reduction = task.variance(now) - task.variance(next_splits)
-            return reduction / ((next_splits - now) * max(task.seconds, 1e-9))
-
         best = max(noisy, key=gain)
-        now = splits[best.task]
-        splits[best.task] = now + -(-now // _STEP)
-        variance_left += best.variance(splits[best.task]) - best.variance(now)
+        further = ceil(splits[best.task] / _STEP)
+        variance_left -= best.reduction(splits[best.task], further)
+        splits[best.task] += further
     return splits
 
 
@@ -465,8 +460,10 @@ def _resolving_document(
     reason : why there is no further round.
     """
     metric, best, further = answer.scores.score, rounds[-1].best, rounds[1:]
-    rivals = rivals_of(answer, best)
-    beyond = [plan for plan in rivals if is_out_of_reach(plan)]
+    rivals = [
+        {**plan, "is_out_of_reach": is_out_of_reach(plan)} for plan in rivals_of(answer, best)
+    ]
+    beyond = [plan for plan in rivals if plan["is_out_of_reach"]]
     needed = sorted(filter(isfinite, (plan["units_needed"] for plan in beyond)))
     values = {
         "answer": answer,
@@ -488,8 +485,7 @@ def _resolving_document(
         "found": True,
         "these": 1 < len(best) <= _SHOWN,
         "one": len(best) == 1,
-        "no_fits": not further,
-        "fits": further,
+        "fits" if further else "no_fits": True,
     }
     still_open = {
         "one_split": reason == ONE_SPLIT,
@@ -497,11 +493,9 @@ def _resolving_document(
         "more_splits": reason == BUDGET and len(rivals) > len(beyond),
     }
     todo = {"again": reason == BUDGET, "more_units": needed}
+    parts = {"found": found, "sure": {"sure": True}, "still_open": still_open, "todo": todo}
     summary = ExecutiveSummary(
-        sentences_of(_PAGE, found, **values),
-        sure=sentences_of(_PAGE, {"sure": True}, **values),
-        still_open=sentences_of(_PAGE, still_open, **values),
-        todo=sentences_of(_PAGE, todo, **values),
+        **{name: sentences_of(_PAGE, said, **values) for name, said in parts.items()},
         audited_title="What was compared",
     )
     data = {
@@ -510,7 +504,7 @@ def _resolving_document(
         "reason": reason,
         "rounds": [*map(asdict, rounds)],
         "tasks": [*map(asdict, noise)],
-        "rivals": [{**rival, "is_out_of_reach": is_out_of_reach(rival)} for rival in rivals],
+        "rivals": rivals,
     }
     title = f"Where fits were spent: {metric}"
     return Document(title, [], origin=f"fairbench {VERSION}.", data=data, summary=summary)

@@ -110,8 +110,9 @@ def read_scores(
         scales, or too few methods or tasks to compare.
     """
     file = options.path.name
-    if read is not None:
-        source = read.frame
+    warnings: list[str] = []
+    declared: Mapping[str, Score] = {}
+    source = source if read is None else read.frame
     if source is None:
         check_file(options.path)
         names = names_in(options.path, _columns(options), options)
@@ -119,7 +120,11 @@ def read_scores(
         names = names_of_table(source)
     options, sentences = _with_usual_names(options, names, file)
     if read is not None:
-        sentences = [_sentence(text) for text in (read.sentence, *read.notes)]
+        sentences, warnings = (
+            [f"{text[:1].upper()}{text[1:]}." for text in texts]
+            for texts in ((read.sentence, *read.notes), read.warnings)
+        )
+        declared = {score.name: score for score in read.scores}
     columns = _columns(options)
     numeric = [*options.score, *filter(None, [options.cost])]
     if source is None:
@@ -128,8 +133,6 @@ def read_scores(
         frame, _ = texts_of_table(source, file, columns, numeric=numeric)
     if not len(frame):
         raise _refusal("no_rows", file=file)
-    warnings = [_sentence(text) for text in read.warnings] if read is not None else []
-    declared = {score.name: score for score in read.scores} if read is not None else {}
     return _Reading(options, frame, file, sentences, warnings, declared).table()
 
 
@@ -139,10 +142,6 @@ _told = partial(sentence_of, "fairbench_rank:scores")
 def _refusal(name: str, /, **values: object) -> UserError:
     """Return the error that a sentence tells."""
     return UserError(_told(name, **values))
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _columns(options: RankOptions) -> list[str]:
@@ -156,14 +155,14 @@ def _with_usual_names(
     """Return the options with columns found by their usual names, and a note on these."""
     chosen = _columns(options)
     free = {name.lower(): name for name in reversed(names) if name not in chosen}
-    guessed: dict[str, list[str]] = {}
+    found: dict[str, Any] = {}
+    guesses = []
     for role, usual in declared_in("fairbench_rank", "formats.toml")["usual"].items():
-        matches = [free[name] for name in usual if name in free]
+        matches = tuple(free[name] for name in usual if name in free)
         if not getattr(options, role) and matches:
-            guessed[role] = matches if role == "split" else matches[:1]
-    found: dict[str, Any] = {
-        role: tuple(columns) if role == "split" else columns[0] for role, columns in guessed.items()
-    }
+            found[role] = matches if role == "split" else matches[0]
+            shown = f"[{','.join(matches)}]" if role == "split" and matches[1:] else matches[0]
+            guesses.append(f"{role}={shown}")
     options = replace(options, **found)
     for role in ("method", "score"):
         if not getattr(options, role):
@@ -171,11 +170,7 @@ def _with_usual_names(
             raise _refusal("no_column", file=file, role=role, others=others)
     if not options.task and not options.item:
         raise _refusal("no_tasks", file=file)
-    guesses = [
-        f"{role}=[{','.join(columns)}]" if columns[1:] else f"{role}={columns[0]}"
-        for role, columns in guessed.items()
-    ]
-    return options, ([f"Columns taken by their names: {', '.join(guesses)}."] if guesses else [])
+    return options, [f"Columns taken by their names: {', '.join(guesses)}."] * bool(guesses)
 
 
 @dataclass(eq=False)
@@ -264,11 +259,9 @@ class _Reading:
         family[row_task] = row_family
         wrong = family[row_task] != row_family
         if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
+            row = int(wrong.argmax())
             column = self.options.task or self.options.item
-            task, of = (
-                quoted(text) for text in (self.frame[column].iloc[row], families[row_family[row]])
-            )
+            task, of = quoted(self.frame[column].iloc[row]), quoted(families[row_family[row]])
             values = {"family": self.options.family, "row": row + 1, "column": column}
             raise _refusal("two_families", file=self.file, task=task, of=of, **values)
         return family, families
@@ -295,23 +288,20 @@ class _Reading:
         if not twice.any():
             return cell_code
         rows = np.flatnonzero(twice)
-        first_row = int(rows[0])
-        clashing = rows[cell_code[rows] == cell_code[first_row]]
         if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(cell_code[rows])):
             extra = np.flatnonzero(pd.Series(cell_code).duplicated())
             self.notes.append(_told("again", rows=len(extra), first=extra[0] + 1))
             return cell_code
-        key_columns = [self.options.method, self.options.task or self.options.item]
-        key_text = " and ".join(
-            f"{name} {quoted(self.frame[name].iloc[first_row], 30)}" for name in key_columns
-        )
+        columns = self.options.method, self.options.task or self.options.item
+        keys = " and ".join(f"{of} {quoted(self.frame[of].iloc[rows[0]], 30)}" for of in columns)
         hint = "tell them apart with split=COLUMN"
         if self.options.item:
             hint = "keep one of them"
         elif self.options.split:
             hint = "keep one, or name all columns that tell splits apart: split=[A,B]"
+        clashing = rows[cell_code[rows] == cell_code[rows[0]]]
         one, other, *_ = clashing + 1
-        values = {"rows": len(clashing), "keys": key_text, "one": one, "other": other}
+        values = {"rows": len(clashing), "keys": keys, "one": one, "other": other}
         raise _refusal("clashing", file=self.file, hint=hint, **values)
 
     def _scores(self, name: str, number: int) -> Scores:

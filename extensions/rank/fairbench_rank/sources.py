@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -59,6 +60,11 @@ class Score:
     binary: bool = False
     epsilon: float | None = None
 
+    def __str__(self) -> str:
+        """Return its name, and which values are good."""
+        way = f"{self.better} is better" if self.better else "which way is better is not said"
+        return f"{shortened(self.name)} ({'right or wrong, ' * self.binary}{way})"
+
 
 @dataclass(frozen=True, eq=False)
 class BenchmarkTable:
@@ -96,13 +102,7 @@ class BenchmarkTable:
         ]
         if ITEM in frame:
             counts.append(counted(len(frame[[TASK, ITEM]].drop_duplicates()), ITEM))
-        return f"{self.format}: {listed(counts)}; {', '.join(map(_described, self.scores))}"
-
-
-def _described(score: Score) -> str:
-    way = f"{score.better} is better" if score.better else "which way is better is not said"
-    values = "right or wrong, " if score.binary else ""
-    return f"{shortened(score.name)} ({values}{way})"
+        return f"{self.format}: {listed(counts)}; {', '.join(map(str, self.scores))}"
 
 
 def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
@@ -127,24 +127,19 @@ def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
         more = f" and {len(kept) - 8} more" if len(kept) > 8 else ""
         values = {"format": table.format, "count": len(kept), "first": kept[0].name}
         raise UserError(_told("several_scores", few=f"{few}{more}", **values))
-    dropped = {score.name for score in table.scores} - {score.name for score in kept}
-    chosen = _select_tasks(table, where.index[where.any(axis=1)])
-    chosen = replace(chosen.having(chosen.frame.drop(columns=[*dropped])), scores=tuple(kept))
-    return _combine_scores(chosen) if one_each else chosen
-
-
-def _select_tasks(table: BenchmarkTable, tasks: pd.Index) -> BenchmarkTable:
-    """Return the rows of some tasks, with a note on others: no method has the score there."""
-    kept = table.frame[TASK].isin(tasks)
-    if not kept.any():
+    has_score = table.frame[TASK].isin(where.index[where.any(axis=1)])
+    if not has_score.any():
         raise DataError(f"the {table.format} have no values of that score")
-    if kept.all():
-        return table
-    left_out = table.frame[TASK][~kept].unique()
-    few = ", ".join(map(shortened, left_out[:5])) + (" ..." if len(left_out) > 5 else "")
-    verb = "is" if len(left_out) == 1 else "are"
-    note = f"no method has that score on {few}, which {verb} left out"
-    return table.having(table.frame[kept].reset_index(drop=True), note)
+    notes = []
+    if not has_score.all():
+        left_out = table.frame[TASK][~has_score].unique()
+        few = ", ".join(map(shortened, left_out[:5])) + (" ..." if len(left_out) > 5 else "")
+        verb = "is" if len(left_out) == 1 else "are"
+        notes = [f"no method has that score on {few}, which {verb} left out"]
+    dropped = {*scores} - {score.name for score in kept}
+    frame = table.frame[has_score].reset_index(drop=True).drop(columns=[*dropped])
+    chosen = replace(table.having(frame, *notes), scores=tuple(kept))
+    return _combine_scores(chosen) if one_each else chosen
 
 
 def _combine_scores(table: BenchmarkTable) -> BenchmarkTable:
@@ -225,13 +220,11 @@ def _distinct_names(
         every = dict.fromkeys(name for options in own for name in options)
         differing = [name for name in every if any(o.get(name) != own[0].get(name) for o in own)]
         for index in indices:
-            words = [f"{key}={_value_text(settings[index].get(key))}" for key in differing]
+            values = (settings[index].get(key) for key in differing)
+            texts = ("none" if x is None else shortened(str(x).replace(" ", "")) for x in values)
+            words = map("=".join, zip(differing, texts, strict=True))
             distinct[index] = " ".join([names[index], *words])
     return distinct
-
-
-def _value_text(value: object) -> str:
-    return "none" if value is None else shortened(str(value).replace(" ", ""))
 
 
 def families(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:
@@ -323,25 +316,13 @@ class _Layout:
         for word in words.split():
             first, *others = word.split("|")
             found = next((name for name in (first, *others) if name in names), "")
-            read |= (
-                {found: first} if found else {name: name for name in fnmatch.filter(names, word)}
-            )
+            alike = {name: name for name in fnmatch.filter(names, word)}
+            read |= {found: first} if found else alike
         return read
 
 
 # The first that fits is taken.
 _LAYOUTS = {kind: _Layout(**columns) for kind, columns in _FORMATS["tables"].items()}
-
-
-def _format_of_columns(path: Path) -> str:
-    """Return the format of a table, by its columns; empty if they are of none.
-
-    Raises
-    ------
-    UserError : it is no table, or damaged.
-    """
-    names = names_in(path, ())
-    return next((name for name, layout in _LAYOUTS.items() if layout.fits(names)), "")
 
 
 def _read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
@@ -369,8 +350,7 @@ def _read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
         raise DataError(refused)
     way: Better = ""
     if layout.negated:
-        metric, name = frame["metric"].str.strip(), layout.score
-        scores[name], way = _higher(scores[name], metric, layout, notes)
+        scores[layout.score], way = _higher(scores[layout.score], frame["metric"], layout, notes)
     if filled := int((frame.get("imputed", keys[METHOD]).str.lower() == "true").sum()):
         notes.append(f"{filled} rows are marked as imputed: they are another method's scores")
     warnings = []
@@ -394,11 +374,8 @@ def _read_frame(path: Path, name: str, layout: _Layout, notes: list[str]) -> pd.
     frame = read_any_table(path, [column for column in columns if column not in packed])
     if frame.empty:
         raise DataError(f"{name} has no rows")
-    notes += [
-        f"{shortened(column)} holds objects, which are not opened"
-        for column in columns
-        if column in packed
-    ]
+    objects = [shortened(column) for column in columns if column in packed]
+    notes += [f"{column} holds objects, which are not opened" for column in objects]
     frame = frame.rename(columns=columns)
     if layout.curves:
         places = _present(frame, f"{layout.method} {layout.task} {layout.split}")
@@ -429,10 +406,8 @@ def _present(frame: pd.DataFrame, words: str) -> list[str]:
 def _keys(frame: pd.DataFrame, layout: _Layout) -> dict[str, pd.Series]:
     """Return the method and the task of each row, and any split and family."""
     keys = {}
-    for key, words, mark in (
-        (METHOD, layout.method, " "), (TASK, layout.task, ", "), (SPLIT, layout.split, "."),
-    ):  # fmt: skip
-        if not (names := _present(frame, words)):
+    for key, mark in ((METHOD, " "), (TASK, ", "), (SPLIT, ".")):
+        if not (names := _present(frame, getattr(layout, key))):
             continue
         first, *others = (frame[name] for name in names)
         others = [each for each in others if key == SPLIT or each.nunique() > 1]
@@ -446,7 +421,7 @@ def _higher(
     result: pd.Series, metric: pd.Series, layout: _Layout, notes: list[str]
 ) -> tuple[pd.Series, Better]:
     """Return results with losses negated, if all metrics are known."""
-    negated, good = layout.negated.split(), layout.good.split()
+    metric, negated, good = metric.str.strip(), layout.negated.split(), layout.good.split()
     unknown = {*metric[result.notna()]} - {*negated, *good}
     if failed := int(result.isna().sum()):
         notes.append(f"{failed} rows have no result: the framework failed there")
@@ -671,16 +646,15 @@ class _Run:
         return "higher" if is_higher is True else "lower"
 
 
-def _is_results(values: Mapping[str, Any]) -> bool:
-    """Return whether an object in JSON is a results file."""
-    return isinstance(values.get("results"), dict) and bool(
-        {"configs", "versions", "config", "n-shot"} & {*values}
-    )
-
-
-def _is_sample(values: Mapping[str, Any]) -> bool:
-    """Return whether an object in JSON is a line of samples."""
-    return {"doc", "target"} <= {*values} and bool({"resps", "filtered_resps"} & {*values})
+def _log_of(values: Mapping[str, Any]) -> str:
+    """Return whether an object in JSON is a results file or a line of samples; else `OTHER`."""
+    names = {*values}
+    if isinstance(values.get("results"), dict) and names & {
+        "configs", "versions", "config", "n-shot",
+    }:  # fmt: skip
+        return RESULTS
+    is_sample = {"doc", "target"} <= names and names & {"resps", "filtered_resps"}
+    return SAMPLES if is_sample else OTHER
 
 
 def _read_lm_eval(
@@ -704,9 +678,8 @@ def _read_lm_eval(
         for path, name in results.items()
     ]
     groups: dict[str, list[str]] = {}
-    for file in read:
-        for group, names in file.groups.items():
-            groups.setdefault(group, []).extend(names)
+    for group, names in chain(*(file.groups.items() for file in read)):
+        groups.setdefault(group, []).extend(names)
     if not items and not results:
         raise DataError(f"{root} has no results_*.json: of samples no aggregates are read")
     if not (items and samples):
@@ -775,9 +748,8 @@ def _rows_of_results(results: Sequence[_Results]) -> Iterator[_Row]:
         row: dict[Any, Any] = {METHOD: method, TASK: run.task}
         for key, value in of_task.items():
             metric, _, filtered = key.partition(",")
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
             is_score = not metric.endswith(_STDERR) and metric not in _LM_EVAL["no_scores"]
-            if is_number and is_score:
+            if is_score and type(value) in (int, float):
                 row[metric, filtered or _NO_FILTER] = float(value)
         yield run, row
 
@@ -829,16 +801,13 @@ def _add_line(row: dict[Any, Any], line: Mapping[str, Any], document: str) -> se
     metrics = [name for name in line if name not in _LM_EVAL["of_line"]]
     if isinstance(listed, list):
         metrics = [name for name in listed if isinstance(name, str)]
-    left_out = set()
-    for metric in metrics:
-        value = line.get(metric)
-        if not isinstance(value, bool | int | float):
-            left_out.add(metric)
-            continue
+    values = {metric: line.get(metric) for metric in metrics}
+    numbers = {of: value for of, value in values.items() if isinstance(value, bool | int | float)}
+    for metric, value in numbers.items():
         if (metric, filtered) in row:
             raise DataError(_told("twice", document=document, filter=quoted(filtered)))
         row[metric, filtered] = float(value)
-    return left_out
+    return values.keys() - numbers
 
 
 def _notes_on_samples(
@@ -856,7 +825,7 @@ def _notes_on_samples(
     ]
     if lacking:
         file, task = lacking[0]
-        rest = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        rest = f" and {len(lacking) - 1} more" * (len(lacking) > 1)
         yield _told("no_samples", task=quoted(task), file=f"{file.name}{rest}")
 
 
@@ -899,15 +868,14 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     if path.suffix == ".eval" or (isinstance(values, dict) and {"eval", "samples"} <= {*values}):
         raise DataError(_told("inspect", name=name))
     if path.suffix in LOGS:
-        if not isinstance(values, dict):
-            return OTHER
-        return RESULTS if _is_results(values) else SAMPLES if _is_sample(values) else OTHER
+        return _log_of(values) if isinstance(values, dict) else OTHER
     suffixes = [suffix for suffix in path.suffixes if suffix not in _PACKED]
     if not alone and not {*suffixes[-1:]} & _TABLES:
         return OTHER
     if _start_of(path, len(_SQLITE)) == _SQLITE:
         raise DataError(_told("sqlite", name=name))
-    return _format_of_columns(path) or TABLE
+    columns = names_in(path, ())
+    return next((kind for kind, layout in _LAYOUTS.items() if layout.fits(columns)), TABLE)
 
 
 def _read_files(path: Path, *, items: bool) -> BenchmarkTable | None:
@@ -919,13 +887,12 @@ def _read_files(path: Path, *, items: bool) -> BenchmarkTable | None:
         of_format.setdefault(kind, {})[file] = name
     if path.is_file() and TABLE in of_format:
         return None
-    tables = of_format.pop(TABLE, {})
-    passed = {**of_format.pop(OTHER, {}), **tables}
-    if tables and not of_format:
-        raise UserError(_told("own_columns", path=path, name=next(iter(tables.values()))))
+    others, tables = (of_format.pop(kind, {}) for kind in (OTHER, TABLE))
+    passed = {**others, **tables}
     if not of_format:
-        example = next(iter(files.values()), "the folder is empty")
-        raise UserError(_told("no_results", path=path, example=example))
+        example = next(iter((tables or files).values()), "the folder is empty")
+        about = {"name": example} if tables else {"example": example}
+        raise UserError(_told("own_columns" if tables else "no_results", path=path, **about))
     results, samples = (of_format.get(kind, {}) for kind in (RESULTS, SAMPLES))
     if len(of_format) > 1 and of_format.keys() != {RESULTS, SAMPLES}:
         listed = " and ".join(
@@ -1027,11 +994,9 @@ def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
     labelled = with_methods_and_tasks(wide)
     names = [n for n in wide if n not in (*approaches.ABOUT, *COSTS)]
     costs = [name for name in COSTS if name in wide]
-    split = (
-        labelled["seed"].astype(str).str.cat(labelled["repeat"].astype(int).astype(str), sep=".")
-    )
-    keys = {"method": labelled["method"], "task": labelled["task"], "split": split}
-    frame = pd.DataFrame({**keys, "family": labelled["family"], **labelled[[*names, *costs]]})
+    repeat = labelled["repeat"].astype(int).astype(str)
+    labelled["split"] = labelled["seed"].astype(str).str.cat(repeat, sep=".")
+    frame = labelled[[METHOD, TASK, SPLIT, FAMILY, *names, *costs]]
     scores = [Score(name, _direction(name), epsilon=approaches.epsilon_of(name)) for name in names]
     return BenchmarkTable(tidy(frame, RUNS), RUNS, tuple(scores), tuple(costs))
 

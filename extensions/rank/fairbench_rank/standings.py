@@ -25,22 +25,8 @@ from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find, label
 from fairbench.reporting.document.forms import finite
 from fairbench.reporting.group_tables import sentence_of
-from fairbench_rank import ranking
-from fairbench_rank.approaches import (
-    ERROR,
-    FACTS,
-    FEWEST_FAMILIES,
-    NONE,
-    PARTS,
-    ApproachValues,
-    MeasuredDifferences,
-    contrasts,
-    epsilon_of,
-    family_means,
-    finite_mean,
-    mean_differences,
-    mean_over_families,
-)
+from fairbench_rank import approaches, ranking
+from fairbench_rank.approaches import ERROR, NONE, ApproachValues, MeasuredDifferences
 from fairbench_rank.scores import HIGHER, LOWER, RankOptions, Scores, ScoreTable
 
 METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds", "equal_opportunity")
@@ -77,7 +63,7 @@ class RankedValues:
         is_paired = np.isfinite(losses) & np.isfinite(losses[reference])
         has_two_splits = is_paired.sum(axis=2) > 1
         families = np.eye(int(values.family.max()) + 1)[values.family]
-        enough = ((has_two_splits @ families) > 0).sum(axis=1) >= FEWEST_FAMILIES
+        enough = ((has_two_splits @ families) > 0).sum(axis=1) >= approaches.FEWEST_FAMILIES
         enough &= has_two_splits.sum(axis=1) >= values.fewest_tasks
         positions = np.flatnonzero(enough)
         if not enough[reference] or len(positions) < 2:
@@ -188,7 +174,7 @@ def standings_of(ranked: RankedValues, *, error_rate: float = ranking.WRONG) -> 
     ----------
     error_rate : the chance that any rank, difference or candidate for the best is wrong.
     """
-    options = RankOptions(epsilon=epsilon_of(ranked.metric))
+    options = RankOptions(epsilon=approaches.epsilon_of(ranked.metric))
     (answer,) = ranking.answers(
         ranked.table(), options, error_rate=error_rate, most_planned=len(ranked.positions)
     )
@@ -240,7 +226,7 @@ def family_mean_interval(measured: MeasuredDifferences, level: float = 0.95) -> 
     with np.errstate(invalid="ignore", divide="ignore"):
         variances = np.where(has_tasks, ((error @ measured.members) / tasks_of_family) ** 2, 0)
         families = has_tasks.sum(axis=1)
-        mean = np.where(has_tasks, family_means(measured), 0).sum(axis=1) / families
+        mean = np.where(has_tasks, approaches.family_means(measured), 0).sum(axis=1) / families
         own_freedom = np.maximum(fewest - 1, 1)
         freedom = variances.sum(axis=1) ** 2 / (variances**2 / own_freedom).sum(axis=1)
         error_of_mean = np.sqrt(variances.sum(axis=1)) / families
@@ -300,7 +286,7 @@ class Findings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, None for numbers that are unknown."""
-        names = ("dataset", "protect", "family", *FACTS)
+        names = ("dataset", "protect", "family", *approaches.FACTS)
         tasks = self.values.tasks.reindex(columns=names).to_dict("records")
         kept = ("approaches", "mean_frontiers", "reference", "runs", "repeats", "notes")
         standings = [standing.plain() for standing in self.standings]
@@ -356,7 +342,7 @@ def reference_index(plain: ApproachValues) -> int:
 
 def _costs(plain: ApproachValues) -> Floats:
     """Return the mean seconds of a fit, (A, T)."""
-    return finite_mean(np.moveaxis(plain.metric("fit_seconds"), 2, 0))
+    return approaches.finite_mean(np.moveaxis(plain.metric("fit_seconds"), 2, 0))
 
 
 def _approaches(plain: ApproachValues, reference: int) -> Iterator[dict[str, Any]]:
@@ -371,7 +357,7 @@ def _approaches(plain: ApproachValues, reference: int) -> Iterator[dict[str, Any
         log_ratios = all_log_ratios[np.isfinite(all_log_ratios)]
         yield {
             "name": plain.names[index],
-            **{part: row[part] for part in (*PARTS, "options")},
+            **{part: row[part] for part in (*approaches.PARTS, "options")},
             "group_at_prediction": bool(needs_group[index]),
             "tasks": int(np.isfinite(fit_seconds[index]).sum()),
             **{name: float(medians.get(name, {}).get(index, np.nan)) for name in COSTS},
@@ -392,16 +378,21 @@ def mean_frontiers(values: ApproachValues) -> Iterator[dict[str, Any]]:
         compared = [
             (part, contrast)
             for part, base in (("intervention", NONE), ("setting", ""))
-            for contrast in contrasts(shown, part, base)
+            for contrast in approaches.contrasts(shown, part, base)
             if _measured_on([contrast.mean_difference(metric) for metric in metrics])
             >= shown.fewest_tasks
         ]
         if not compared:
             continue
-        changes = [mean_differences(metric, [each for _, each in compared]) for metric in metrics]
+        changes = [
+            approaches.mean_differences(metric, [each for _, each in compared])
+            for metric in metrics
+        ]
         measured = shown.estimate_differences(np.concatenate(changes))
         # The two intervals of a point hold together, so that it lies in its ellipse's box at 95 %.
-        means = np.stack(mean_over_families(family_means(measured), level=1 - 0.05 / 2))
+        means = np.stack(
+            approaches.mean_over_families(approaches.family_means(measured), level=1 - 0.05 / 2)
+        )
         for place, (part, contrast) in enumerate(compared):
             limits = means[:, [place, len(compared) + place]].T  # of its error, of its gap
             if np.isfinite(limits).all():

@@ -20,15 +20,8 @@ import numpy as np
 import yaml
 from scipy import special
 
-from fairbench.comparison.runs import (
-    Settings,
-    is_weighted,
-    load_predictions,
-    people_of,
-    read_predictions,
-    values_in_splits,
-    without_copies,
-)
+from fairbench.comparison import runs as compared
+from fairbench.comparison.runs import Settings
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import sha256
@@ -160,7 +153,7 @@ def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
     if len(comparable_sets(runs)) > 1:
         told = {"runs": len(runs), "options": _differing_options(runs)}
         raise CannotChooseError(said("fairbench_search", "not_comparable", **told))
-    if not weighted and (found := [run.id for run in runs if is_weighted(run)]):
+    if not weighted and (found := [run.id for run in runs if compared.is_weighted(run)]):
         count, first = len(found), found[0]
         raise CannotChooseError(said("fairbench_search", "weighted", count=count, first=first))
 
@@ -228,7 +221,7 @@ def works(
     for runs in sorted(comparable_sets(list(filter(_is_usable, among))), key=rank, reverse=True):
         wanted_runs = [run for run in runs if run.id in wanted]
         runs = wanted_runs if len(wanted_runs) > 1 else runs
-        if len(without_copies(list(filter(is_stored, runs)))[0]) > 1:
+        if len(compared.without_copies(list(filter(is_stored, runs)))[0]) > 1:
             return runs
     return []
 
@@ -239,7 +232,7 @@ def _is_usable(run: Run) -> bool:
     if run.environment.get("task", {}).get("positive_share", 0) is None:
         split = run.summarised["config"]["split"]
         return "n_folds" in split or split.get("repeats", 1) > 1
-    return not is_weighted(run)
+    return not compared.is_weighted(run)
 
 
 def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
@@ -361,9 +354,9 @@ class Shared:
 def shared_rows(runs: Sequence[Run]) -> Shared:
     """Return the predictions of runs for test rows, and for validation rows if kept apart."""
     _check_comparable(runs)
-    people = people_of(runs[0], "chosen from")
+    people = compared.people_of(runs[0], "chosen from")
     groups = people.groups(runs[0].attributes)
-    tables = {run: read_predictions(run, people, ("prediction",)) for run in runs}
+    tables = {run: compared.read_predictions(run, people, ("prediction",)) for run in runs}
     table = tables[runs[0]]
     predictions = {run: run_table["prediction"].to_numpy() for run, run_table in tables.items()}
     is_test = table["part"].to_numpy() == TEST
@@ -785,10 +778,12 @@ def read_stored(runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...]) 
         for run, names in lacking.items()
         if names
     ]
-    loaded = [load_predictions(run, participle="chosen from", tasks=tuple(Task)) for run in kept]
+    loaded = [
+        compared.load_predictions(run, participle="chosen from", tasks=tuple(Task)) for run in kept
+    ]
     repeats = sorted(set.intersection(*({*of.repeats} for of in loaded)))
     goals = [Objective(of) for of in metrics]
-    values, _, share = values_in_splits(loaded, repeats, goals, Settings())
+    values, _, share = compared.values_in_splits(loaded, repeats, goals, Settings())
     if metric.better == "neither":
         raise UserError(said("fairbench_search", "no_direction", name=metric.name))
     tables = [Headlines(run.summary(), run.protect) for run in kept]
@@ -830,7 +825,7 @@ def choose(
     CannotChooseError : there is no choice among these runs.
     UserError : a metric that none can be chosen by, or no run is within the bounds.
     """
-    runs, copies = without_copies(runs)
+    runs, copies = compared.without_copies(runs)
     check_several(runs, copies)
     task = runs[0].people().task
     metric = registry.named(objective or headline_of(runs) or HEADLINES[task]["gap"], task)

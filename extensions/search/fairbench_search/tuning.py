@@ -32,14 +32,8 @@ from fairbench.experiments.pipeline import PlannedRun, ensure, read_cell
 from fairbench.results.runs import CorruptCellError, StoredCell
 from fairbench.results.tables import VALIDATION
 from fairbench.results.upkeep import note_begun
-from fairbench_search.gains import (
-    GoalEstimate,
-    GoalRows,
-    chance_of_better,
-    is_enough,
-    least_gap,
-    together,
-)
+from fairbench_search import gains
+from fairbench_search.gains import GoalEstimate, GoalRows
 from fairbench_search.goals import Goal, Tuning, goals
 
 # The trials of a tuning study, and the files in which they are kept.
@@ -537,7 +531,7 @@ class Search:
                     stored = run.store.read(cell.id)
                 trial.seconds += sum(float(stored.notes[name]) for name in COSTS)
                 parts.append(validation_rows(run, cell, stored, len(parts)))
-                trial.rows = together(parts)
+                trial.rows = gains.together(parts)
                 trial.folds = len(parts)
                 if not np.isfinite(self._objective_values(trial)).all():
                     trial.error = f"an objective does not exist on repeat {cell.fold.repeat}"
@@ -641,7 +635,7 @@ class DrawnSearch(Search):
     @property
     def chosen_index(self) -> int:
         """The position of the chosen candidate; 0 is the model in use."""
-        return least_gap(*self.values.T, within=self.within)
+        return gains.least_gap(*self.values.T, within=self.within)
 
     @property
     def risk(self) -> float:
@@ -652,12 +646,16 @@ class DrawnSearch(Search):
     def is_enough(self) -> bool:
         """Whether one more candidate surely gains less than it is worth."""
         gap = float(self.values[self.chosen_index, 0])
-        return is_enough(gap, len(self.trials), worth=self.worth, risk=self.risk)
+        return gains.is_enough(gap, len(self.trials), worth=self.worth, risk=self.risk)
 
     @property
     def chance(self) -> float:
         """Upper limit of the probability that one more candidate would be chosen instead."""
-        return 0.0 if self.tried_all else float(chance_of_better(len(self.trials), risk=self.risk))
+        return (
+            0.0
+            if self.tried_all
+            else float(gains.chance_of_better(len(self.trials), risk=self.risk))
+        )
 
     @property
     def ended(self) -> str:

@@ -45,20 +45,9 @@ from fairbench.data import columns
 from fairbench.data.groups import CROSSED, MOST_GROUPS, cross_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
 from fairbench.inference.rates import Limits
+from fairbench_watch import state as states
 from fairbench_watch.sequences import Pair, Sums, first_beyond, log_evidence_needed
-from fairbench_watch.state import (
-    ALARM,
-    PERIODS,
-    Alarm,
-    Milestone,
-    WatchOptions,
-    WatchState,
-    check_copies,
-    drawn,
-    find_additions,
-    period_asked,
-    refusal,
-)
+from fairbench_watch.state import Alarm, Milestone, WatchOptions, WatchState
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +95,7 @@ _ASKED = ("scale", "positive", "favourable", "decision")  # options that a table
 def _rows_of(options: WatchOptions, frame: pd.DataFrame, names: tuple[str, ...]) -> WatchedRows:
     """Return what is watched of a table that is read."""
     audit_options, file = options.audit, options.path.name
-    time, _ = period_asked(options.time)
+    time, _ = states.period_asked(options.time)
     columns.check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
     if time:
         frame = sort_by_period(frame, options.time, file)
@@ -194,8 +183,8 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
         is_unclear = slashed["year"].notna()[unread] and day_first == month_first
         why = "may have the day or the month first" if is_unclear else "is no date"
         told = {"column": column.name, "row": row + 1, "text": quoted(text[unread]), "why": why}
-        raise refusal("no_date", file=file, **told)
-    names = dates.dt.strftime(PERIODS[unit])
+        raise states.refusal("no_date", file=file, **told)
+    names = dates.dt.strftime(states.PERIODS[unit])
     if unit == "quarter":
         names += dates.dt.quarter.astype(str)
     return column.map(dict(zip(column.unique(), names, strict=True))).astype(str)
@@ -212,7 +201,7 @@ def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
     ------
     UserError : a row without a period, or with a date that is none.
     """
-    name, unit = period_asked(time)
+    name, unit = states.period_asked(time)
     columns.ColumnRef(file, name).refuse_blank(frame[name], "a period")
     if unit:
         frame = frame.assign(**{name: periods_of(frame[name], unit, file)})
@@ -593,7 +582,10 @@ class WatchFile(JsonFile[WatchState]):
         options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
         state: WatchState = from_plain(WatchState, {**plain, "options": options})
         alarms = (
-            {name: from_plain(ALARM[name], alarm[name]) for name in {**ALARM, **alarm}}
+            {
+                name: from_plain(states.ALARM[name], alarm[name])
+                for name in {**states.ALARM, **alarm}
+            }
             for alarm in state.alarms
         )
         state = replace(state, alarms=tuple(alarms))
@@ -626,7 +618,7 @@ def _alarm(
 ) -> Alarm:
     """Return what was found; `when` are the row, its period, the look, and the row since which."""
     ends = float(limits.lower), float(limits.upper)
-    return dict(zip(ALARM, (kind, quantity.name, *when, *ends, before), strict=True))
+    return dict(zip(states.ALARM, (kind, quantity.name, *when, *ends, before), strict=True))
 
 
 def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
@@ -770,7 +762,7 @@ def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Mileston
     They are of all rows up to the mark; where nobody sees them, they would take most of a look.
     """
     gaps, _ = quantities(state)
-    without = [mark for mark in drawn(marks) if not mark.limits]
+    without = [mark for mark in states.drawn(marks) if not mark.limits]
     pairs = [
         gap.pair(np.array([mark.counts[gap.attribute] for mark in without]), state.shares[gap.name])
         for gap in gaps
@@ -871,7 +863,7 @@ def _state_after_look(state: WatchState) -> WatchState:
     table = replace(table, groups=_as_watched(table.groups, state.groups))
     file_name = state.options.path.name
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    late, new, periods = find_additions(state.periods, table.rows, file_name, now)
+    late, new, periods = states.find_additions(state.periods, table.rows, file_name, now)
     events = events_of(state, table, late, new)
     if events.empty:
         return state
@@ -880,7 +872,7 @@ def _state_after_look(state: WatchState) -> WatchState:
     periods_before = state.periods
     state, events = without_repeats(state, table, events)
     if not (state.options.id or state.once):
-        check_copies(periods_before, periods, table.rows, file_name)
+        states.check_copies(periods_before, periods, table.rows, file_name)
     state = replace(state, names=table.names or state.names, periods=periods)
     if events.empty:  # all that is new are repeats
         return state
@@ -946,5 +938,5 @@ def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str,
         groups[str(name)] = tuple(map(str, sizes.index))
         if not 2 <= len(sizes) <= MOST_GROUPS:
             told = {"name": name, "values": len(sizes), "most": MOST_GROUPS}
-            raise refusal("many_values", file=file, **told)
+            raise states.refusal("many_values", file=file, **told)
     return groups

@@ -25,13 +25,9 @@ from fairbench.inference.rates import rate_sequence
 from fairbench.reporting.charts import BLUE, GREY, ORANGE, Panel, Series, chart
 from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import bars, named_table, sentence_of, sentences_of
+from fairbench_watch import sequences
 from fairbench_watch.alarms import BLOCK, FALSE_ALARMS, Quantity, quantities, rate_parts, sums_now
-from fairbench_watch.sequences import (
-    Sums,
-    labels_until_above,
-    log_evidence_needed,
-    rows_until_beyond,
-)
+from fairbench_watch.sequences import Sums, log_evidence_needed
 from fairbench_watch.state import Alarm, WatchState, drawn
 
 BEYOND = 0.05  # how far beyond the limit a gap or scores are in statements on delays of alarms
@@ -88,7 +84,7 @@ def _delays(gaps: Sequence[Quantity], limits: Floats, state: WatchState) -> dict
         """
         low = np.maximum(np.minimum(np.minimum(first, second), 1 - distance), 0.0)
         reach = log_evidence_needed(gaps[0].risk, restart)
-        rows = rows_until_beyond(low, low + distance, share, bound, reach)
+        rows = sequences.rows_until_beyond(low, low + distance, share, bound, reach)
         return np.where(n_rows.all(axis=1), rows_in_file_per_row * rows, NEVER)
 
     epsilon = state.options.epsilon
@@ -165,7 +161,7 @@ def _scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
         size, _, squares = sums.tolist()
         if size:
             reach = float(log_evidence_needed(scores.risk, len(marks)))
-            labels = labels_until_above(value + BEYOND, squares / size, upper, reach)
+            labels = sequences.labels_until_above(value + BEYOND, squares / size, upper, reach)
             drift = labels * marks[-1].row / size
         which = {"scores": scores.name, "attribute": scores.attribute, "labels": size}
         yield {**which, "value": value, "lower": lower, "upper": upper, "drift": drift}

@@ -14,13 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.direction import (
-    NEEDS_NO_LABELS,
-    RATE_NAMES,
-    RATE_OF,
-    Direction,
-    decisions_named,
-)
+from fairbench.audits import direction as directions
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
 from fairbench.core.arrays import Rows
 from fairbench.core.errors import UserError, check_choice
@@ -156,8 +151,10 @@ class WatchOptions:
         if favourable:
             positive_label = positive or (plain_pair([favourable]) or ("", favourable))[1]
             label = int(favourable == positive_label)
-        direction = Direction(("", positive or "1"), label, decisions_named(self.decision))
-        return {**RATE_NAMES, NEEDS_NO_LABELS: direction.rate_names[NEEDS_NO_LABELS]}
+        direction = directions.Direction(
+            ("", positive or "1"), label, directions.decisions_named(self.decision)
+        )
+        return {**directions.RATE_NAMES, NEEDS_NO_LABELS: direction.rate_names[NEEDS_NO_LABELS]}
 
     @property
     def watched(self) -> tuple[str, ...]:

@@ -25,14 +25,8 @@ from fairbench.cli.command import EXPORTED, Asked, Command, Page, Results, check
 from fairbench.cli.verbs import audit
 from fairbench.core.options import option
 from fairbench.core.text import count
-from fairbench.evaluation.gate import (
-    Condition,
-    Gate,
-    Statement,
-    by_attribute,
-    check_gate,
-    conditions_of,
-)
+from fairbench.evaluation import gate as gates
+from fairbench.evaluation.gate import Condition, Statement, by_attribute
 from fairbench.reporting.document.writing import check_forms
 from fairbench_watch.alarms import WatchFile, look, quantities
 from fairbench_watch.state import WatchOptions, WatchState, refusal
@@ -61,7 +55,7 @@ def watch(options: Asked) -> int:
     check_forms(options.formats)
     options = audit.with_policy(options, _WatchGate)
     audit.check_asked(options)
-    conditions = conditions_of(options.fail_if)
+    conditions = gates.conditions_of(options.fail_if)
     if not options.state:
         raise refusal("no_state_named")
     file = WatchFile(Path(options.state))
@@ -83,7 +77,7 @@ def watch(options: Asked) -> int:
     # It costs no more of the error rate: the intervals of all gaps hold together, at every look.
     attributes = list(state.groups)
     single = by_attribute(conditions, attributes, attributes)
-    gate = Gate(tuple(_statement(one, state) for one in single), options.require)
+    gate = gates.Gate(tuple(_statement(one, state) for one in single), options.require)
     status = audit.settle(gate, options, state.options.path)
     return ALARM if state.alarms else status
 
@@ -115,7 +109,7 @@ def _check_watched(conditions: Sequence[Condition], options: WatchOptions, requi
     ------
     UserError : a condition on something that is not watched.
     """
-    check_gate(require)
+    gates.check_gate(require)
     for condition in by_attribute(conditions, options.group, options.group):
         if condition.metric not in options.watched:
             watched = ", ".join(options.watched)

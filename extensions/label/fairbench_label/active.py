@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaln, ndtri
 
 from fairbench.core.arrays import Codes, Floats, Rows
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import check_choice
 from fairbench.inference.posterior import Beta
 
 
@@ -53,7 +53,7 @@ class Normal:
         """Return the distributions at some places, which the arrays are indexed by."""
         return Normal(self.mean[place], self.variance[place], self.strength[place])
 
-    def draws(self, draws: int, generator: np.random.Generator) -> Floats:
+    def draws(self, draws: int, generator: Generator) -> Floats:
         """Draw (T, ...) means."""
         shape = (draws, *self.mean.shape)
         return generator.normal(self.mean, np.sqrt(self.variance), shape)
@@ -84,7 +84,7 @@ class _PosteriorArms(Generic[AnyPosterior]):
     posterior: AnyPosterior
     unlabelled: Codes
 
-    def draw(self, generator: np.random.Generator) -> Floats:
+    def draw(self, generator: Generator) -> Floats:
         """Draw every arm's rate or mean once, (R, A)."""
         return self.posterior.draws(1, generator)[0]
 
@@ -105,10 +105,9 @@ class _PosteriorArms(Generic[AnyPosterior]):
         """
         rows = np.asarray(sizes, np.int64)
         shape = (replications, rows.shape[-1])
-        pseudo = (
-            np.broadcast_to(array, shape).copy() for array in (prior.successes, prior.failures)
-        )
-        return _PosteriorArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
+        arrays = (prior.successes, prior.failures, rows)
+        *pseudo, unlabelled = (np.broadcast_to(array, shape).copy() for array in arrays)
+        return _PosteriorArms(Beta(*pseudo), unlabelled)
 
     def record(self: _PosteriorArms[Beta], rows: Codes, arms: Codes, success: NDArray[Any]) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
@@ -195,9 +194,7 @@ class LeastCalibrated:
 class _LinearReward:
     """A reward that pays something for a success and something for a failure."""
 
-    def pays(self, arms: BetaArms) -> tuple[Floats, Floats]:
-        """Return what a success pays, and a failure, (R, A) each."""
-        raise NotImplementedError
+    pays: Callable[[BetaArms], tuple[Floats, Floats]]
 
     def expected(self, arms: BetaArms, theta: Floats) -> Floats:
         """Return the reward, (R, A), were the success rates `theta`; it may be negative."""
@@ -332,16 +329,14 @@ class WidestGap:
     def expected(self, arms: BetaArms, theta: Floats) -> Floats:
         """Return the expected gain, (R, A), if these rates tell which arms are furthest apart."""
         pair = _furthest(theta)
-        gain = ComparisonReward(self.margin).expected(
-            _arms_of_pair(arms, pair), np.take_along_axis(theta, pair, axis=1)
-        )
+        of_pair = np.take_along_axis(theta, pair, axis=1)
+        gain = ComparisonReward(self.margin).expected(_arms_of_pair(arms, pair), of_pair)
         return _spread(gain, pair, theta.shape, _OTHERS)
 
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return mean and sd of the gain, (R, A) each, for the arms whose means are furthest."""
-        pair = _furthest(arms.posterior.mean)
+        pair, shape = _furthest(arms.posterior.mean), arms.unlabelled.shape
         mean, sd = ComparisonReward(self.margin).moments(_arms_of_pair(arms, pair))
-        shape = arms.unlabelled.shape
         return _spread(mean, pair, shape, _OTHERS), _spread(sd, pair, shape, 0.0)
 
 
@@ -408,7 +403,7 @@ class GroupPosterior:
     draws: Floats
 
     @classmethod
-    def of(cls, posterior: Beta | Normal, generator: np.random.Generator) -> GroupPosterior:
+    def of(cls, posterior: Beta | Normal, generator: Generator) -> GroupPosterior:
         """Draw the figures."""
         uniform = generator.random((DRAWS, len(posterior.mean)))
         return cls(posterior, uniform, posterior.quantile(uniform))
@@ -435,9 +430,8 @@ class GroupPosterior:
 
     def furthest_apart(self, epsilon: float) -> tuple[int, int]:
         """Return two groups: the second is most probably above the first by more than epsilon."""
-        beyond = np.stack(
-            [(self.draws - of_group[:, None] > epsilon).mean(axis=0) for of_group in self.draws.T]
-        )
+        lower = self.draws.T[:, :, None]
+        beyond = np.stack([(self.draws - low > epsilon).mean(axis=0) for low in lower])
         # Where several pairs are as certain, the one furthest apart.
         mean = self.draws.mean(axis=0)
         certain = beyond + 1e-6 * (mean[None, :] - mean[:, None])
@@ -458,23 +452,19 @@ _EXPLORED = 0.1  # how often epsilon-greedy labels any arm
 _WIDTH, _UPPER = 1.0, 0.975  # standard deviations and quantile of upper confidence bounds
 
 
-def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
+def random_row(arms: Arms, reward: Reward, generator: Generator) -> Codes:
     """Return the arm of a row drawn from all unlabelled ones: what labelling at random does."""
     cumulative = np.cumsum(arms.unlabelled, axis=1)
     drawn = generator.random((len(cumulative), 1)) * cumulative[:, -1:]
     return _or_none(arms, (cumulative <= drawn).sum(axis=1, keepdims=True))
 
 
-def _random_arm(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Codes:
+def _random_arm(arms: Arms, reward: Reward, generator: Generator, *, plays: int = 1) -> Codes:
     """Return arms drawn from those with unlabelled rows, all equally likely."""
     return _largest(generator.random(arms.unlabelled.shape), arms, plays=plays)
 
 
-def thompson(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Codes:
+def thompson(arms: Arms, reward: Reward, generator: Generator, *, plays: int = 1) -> Codes:
     """Return the arms of the largest rewards under one posterior draw.
 
     Thompson (1933); of several plays Komiyama et al. (2015).
@@ -482,7 +472,7 @@ def thompson(
     return _largest(reward.expected(arms, arms.draw(generator)), arms, plays=plays)
 
 
-def top_two(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
+def top_two(arms: Arms, reward: Reward, generator: Generator) -> Codes:
     """Return Thompson's arm with probability 1/2, and otherwise its challenger (Russo 2016).
 
     The challenger is the first different arm that further draws give; where twenty draws give
@@ -509,25 +499,21 @@ def top_two(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes
     return chosen[:, None]
 
 
-def epsilon_greedy(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Codes:
+def epsilon_greedy(arms: Arms, reward: Reward, generator: Generator, *, plays: int = 1) -> Codes:
     """Return the arms of the largest mean rewards, or in a tenth of cases any arms."""
     greedy = _largest(reward.moments(arms)[0], arms, generator, plays=plays)
     any_arm = _random_arm(arms, reward, generator, plays=plays)
     return np.where(generator.random((len(greedy), 1)) < _EXPLORED, any_arm, greedy)
 
 
-def _bayesian_ucb(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Codes:
+def _bayesian_ucb(arms: Arms, reward: Reward, generator: Generator, *, plays: int = 1) -> Codes:
     """Return the arms of the largest mean rewards plus a posterior standard deviation."""
     mean, sd = reward.moments(arms)
     return _largest(mean + _WIDTH * sd, arms, generator, plays=plays)
 
 
 def bayesian_ucb_quantile(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, draws: int = 400, plays: int = 1
+    arms: Arms, reward: Reward, generator: Generator, *, draws: int = 400, plays: int = 1
 ) -> Codes:
     """Return the arms of the largest upper quantiles of the reward's posterior.
 
@@ -548,22 +534,20 @@ def bayesian_ucb_quantile(
     return _largest(upper, arms, generator, plays=plays)
 
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {
-        "random": random_row,
-        "random_arm": _random_arm,
-        "thompson": thompson,
-        "top_two": top_two,
-        "epsilon_greedy": epsilon_greedy,
-        "bayesian_ucb": _bayesian_ucb,
-        "bayesian_ucb_quantile": bayesian_ucb_quantile,
-    }
-)
+STRATEGIES: Mapping[str, Strategy] = {
+    "random": random_row,
+    "random_arm": _random_arm,
+    "thompson": thompson,
+    "top_two": top_two,
+    "epsilon_greedy": epsilon_greedy,
+    "bayesian_ucb": _bayesian_ucb,
+    "bayesian_ucb_quantile": bayesian_ucb_quantile,
+}
 _SEVERAL = STRATEGIES.keys() - {"random", "top_two"}  # that choose several arms at once
 
 
 def choose(
-    strategy: str, arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
+    strategy: str, arms: Arms, reward: Reward, generator: Generator, *, plays: int = 1
 ) -> Codes:
     """Return the arms to label next, (R, m) by a strategy's name.
 
@@ -575,11 +559,9 @@ def choose(
     ------
     UserError : an unknown strategy.
     """
-    if strategy not in STRATEGIES:
-        raise unknown_name("strategy", strategy, STRATEGIES)
-    if strategy in _SEVERAL:
-        return STRATEGIES[strategy](arms, reward, generator, plays=plays)
-    return STRATEGIES[strategy](arms, reward, generator)
+    check_choice("strategy", strategy, STRATEGIES)
+    several = {"plays": plays} if strategy in _SEVERAL else {}
+    return STRATEGIES[strategy](arms, reward, generator, **several)
 
 
 def _available(values: Floats, arms: Arms) -> Floats:
@@ -588,7 +570,7 @@ def _available(values: Floats, arms: Arms) -> Floats:
 
 
 def _largest(
-    values: Floats, arms: Arms, generator: np.random.Generator | None = None, *, plays: int = 1
+    values: Floats, arms: Arms, generator: Generator | None = None, *, plays: int = 1
 ) -> Codes:
     """Return the arms of the largest values, (R, m); ties at random, if a generator is given."""
     values = _available(values, arms)
@@ -612,7 +594,7 @@ def next_arms(
     arms: Arms,
     reward: Reward,
     strategy: str,
-    generator: np.random.Generator,
+    generator: Generator,
     *,
     labels: int,
     given: Codes | None = None,

@@ -42,7 +42,8 @@ from fairbench_label import session as sessions
 from fairbench_label.active import GroupPosterior
 from fairbench_label.session import ACCURACY, PREDICTED, Session, State, StateFile, open_session
 
-_said = partial(sentence_of, "fairbench_label:labelling")
+_PAGE = "fairbench_label:labelling"
+_said = partial(sentence_of, _PAGE)
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
@@ -50,18 +51,20 @@ _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group coun
 
 def _askable(session: Session) -> Mapping[str, Metric]:
     """Return the metrics about which labels of a table carry information, by name."""
-    columns = {"prediction"} | ({"score"} if session.table.score is not None else set())
     metrics = metrics_of(BINARY, "rate", "mean", "auc")
     if session.classes:
         return {name: metrics[name] for name in _OF_CLASSES}
     if session.predicted is not None:
         metrics = metrics_of(REGRESSION, "mean", "root_mean", "explained")
+    columns = {"prediction", "score"} if session.table.score is not None else {"prediction"}
+
+    def needs_labels(metric: Metric) -> bool:
+        return not metric.rates or not all(rate.needs_no_label for rate in metric.rates)
+
     return {
         name: metric
         for name, metric in metrics.items()
-        if columns.issuperset(metric.needs)
-        and name != "mean_prediction"
-        and not (metric.rates and all(rate.needs_no_label for rate in metric.rates))
+        if columns.issuperset(metric.needs) and name != "mean_prediction" and needs_labels(metric)
     }
 
 
@@ -76,9 +79,8 @@ def _metric_named(name: str, session: Session) -> str:
     gap = metrics_of(BINARY, "widest", "difference", "ratio").get(name)
     rates = [rate.name for rate in gap.rates] if gap is not None else []
     if len(rates) > 1:
-        raise UserError(
-            f"metric={name} is of {' and '.join(rates)}: ask about one of them, with question=gap"
-        )
+        instead = "ask about one of them, with question=gap"
+        raise UserError(f"metric={name} is of {' and '.join(rates)}: {instead}")
     if rates and rates[0] in names:
         return rates[0]
     check_choice("metric", name, names)
@@ -88,8 +90,7 @@ def _metric_named(name: str, session: Session) -> str:
 def measure(session: Session, name: str = "") -> estimates.LabelledMeasure:
     """Return a metric in the groups among which rows are chosen; by default the question's."""
     metric = _askable(session)[_metric_named(name or session.state.metric, session)]
-    table = session.table
-    known = table.known
+    table, known = session.table, session.table.known
     if metric.interval == "rate":
         intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
         expected = estimates.expected_rates(
@@ -150,24 +151,18 @@ def _group_figures(
     ``whenever``, the intervals for a fixed number of labels and for any stopping time; and ``few``,
     whether the group has too few labels to be called fine.
     """
+    figures: dict[str, Any] = {
+        "group": session.names,
+        "labels": session.labels,
+        "rows": about.rows,
+    }
     intervals = {}
     for name in ("fixed", "whenever"):
-        value, *ends = limits(anytime_valid=name == "whenever")
+        figures["value"], *ends = limits(anytime_valid=name == "whenever")
         shown = np.where(np.isfinite(ends[1] - ends[0]), ends, np.nan)
         intervals[name] = [*map(tuple, shown.T.tolist())]
-    lower, upper = zip(*intervals[_valid(session)], strict=True)
-    return pd.DataFrame(
-        {
-            "group": session.names,
-            "labels": session.labels,
-            "rows": about.rows,
-            "value": value,
-            "lower": lower,
-            "upper": upper,
-            **intervals,
-            "few": session.few,
-        }
-    )
+    figures["lower"], figures["upper"] = zip(*intervals[_valid(session)], strict=True)
+    return pd.DataFrame({**figures, **intervals, "few": session.few})
 
 
 def _valid(session: Session) -> str:
@@ -392,14 +387,10 @@ class _Gap(Question):
     def now(self, known: GroupPosterior) -> str:
         """Say which two groups look furthest apart, and how probably they differ by epsilon."""
         low, high = known.furthest_apart(self.epsilon)
-        return _said(
-            "gap_now",
-            low=self.session.names[low],
-            high=self.session.names[high],
-            epsilon=self.epsilon,
-            beyond=known.beyond(low, high, self.epsilon),
-            none=float((np.ptp(known.draws, axis=1) < self.epsilon).mean()),
-        )
+        names = {"low": self.session.names[low], "high": self.session.names[high]}
+        beyond = known.beyond(low, high, self.epsilon)
+        none = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
+        return _said("gap_now", epsilon=self.epsilon, beyond=beyond, none=none, **names)
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.beyond(*before.furthest_apart(self.epsilon), self.epsilon)
@@ -428,14 +419,8 @@ class _Gap(Question):
         )
         verdict = asked.answered(findings.QUESTION_RATE).verdict
         found = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
-        sentence = _said(
-            "gap",
-            verdict=_GAP_VERDICTS[verdict],
-            epsilon=self.epsilon,
-            gap=gap,
-            interval=_shown_interval(lower, upper),
-            found=found,
-        )
+        told = {"verdict": _GAP_VERDICTS[verdict], "epsilon": self.epsilon, "gap": gap}
+        sentence = _said("gap", interval=_shown_interval(lower, upper), found=found, **told)
         return _answered(found, names, verdict != findings.OPEN, sentence)
 
 
@@ -488,11 +473,10 @@ def _shown_interval(lower: float, upper: float) -> str:
 
 def _too_few_labels(session: Session) -> Iterator[str]:
     """Name the groups that have too few labels to be called fine."""
-    groups = zip(session.names, session.labels, session.few, strict=True)
-    with_few = [f"{name} ({labels})" for name, labels, few in groups if few]
-    if with_few:
-        said = "all_few" if session.few.all() else "few"
-        yield _said(said, enough=FEWEST_LABELS, groups=", ".join(with_few))
+    groups = map("{} ({})".format, session.names, session.labels)
+    if session.few.any():
+        said, named = "all_few" if session.few.all() else "few", compress(groups, session.few)
+        yield _said(said, enough=FEWEST_LABELS, groups=", ".join(named))
 
 
 def _stopping(session: Session, *, settled: bool) -> str:
@@ -569,9 +553,8 @@ def begin(
     """
     digest = file_sha256(options.path) if options.path.is_file() else ""
     session = open_session(State(options, digest, by=_by(by, options)))
-    state = replace(session.state, rows=len(session.table))
-    if session.predicted is not None:
-        state = replace(state, metric=REGRESSION_METRIC)
+    metric = ACCURACY if session.predicted is None else REGRESSION_METRIC
+    state = replace(session.state, rows=len(session.table), metric=metric)
     session = _with_question(replace(session, state=state), asked)
     file.create(session.state)
     return session
@@ -631,13 +614,12 @@ def resume(file: StateFile, path: Path) -> Session:
 
 def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
     """Return the session with the question and strategy that are asked for."""
-    before = session.state
-    state = replace(before, **asked)
+    state = replace(session.state, **asked)
     if "metric" in asked:
         state = replace(state, metric=_metric_named(state.metric, session))
     check_choice("question", state.question, QUESTIONS)
     check_choice("strategy", state.strategy, ONE_AT_A_TIME)
-    _check_stop(state.stop, before)
+    _check_stop(state.stop, session.state)
     check_minimum("stop", state.stop, 0)
     session = replace(session, state=state)
     question_of(session).reward()  # refuses a question that this table cannot answer
@@ -678,43 +660,29 @@ def next_rows_document(
     rows = next_rows(session, labels, part).tolist()
     question = question_of(session)
     known = question.known()
-    identifier = session.state.options.id
-    lower, upper = known.posterior.interval()
-
-    def group(row: int) -> int:
-        return int(session.codes[row])
-
-    def estimate(row: int) -> str:
-        if session.predicted is not None and not session.labels.any():
-            return ""  # nothing is known of a number before the first label
-        g = group(row)
-        return f"{known.posterior.mean[g]:.2f} ({lower[g]:.2f}-{upper[g]:.2f})"
-
+    posterior, identifier = known.posterior, session.state.options.id
+    means = zip(posterior.mean, *posterior.interval(), strict=True)
+    estimated = [f"{mean:.2f} ({lower:.2f}-{upper:.2f})" for mean, lower, upper in means]
+    if session.predicted is not None and not session.labels.any():
+        estimated = [""] * len(session.names)  # nothing is known before the first label
     shown = [
         {
             "row": str(row + 1),
             "id": session.ids[row] if identifier else "",
-            "group": session.names[group(row)],
-            "labels": int(session.labels[group(row)]),
-            "estimate": estimate(row),
-            "why": question.why(known, group(row)),
+            "group": session.names[group],
+            "labels": int(session.labels[group]),
+            "estimate": estimated[group],
+            "why": question.why(known, group),
         }
-        for row in rows
+        for row, group in zip(rows, session.codes[rows].tolist(), strict=True)
     ]
-    without, metric = [] if identifier else ["id"], question.about.metric.label
+    about: dict[str, Any] = {"id": identifier, "without": [] if identifier else ["id"]}
     blocks: list[model.Block] = [model.Paragraph(f"{question.now(known)} ({session.progress}).")]
     if not rows:
         blocks.append(model.Paragraph("No row is left to label."))
     else:
         blocks += [
-            named_table(
-                "fairbench_label:labelling",
-                "next",
-                shown,
-                without=without,
-                id=identifier,
-                metric=metric,
-            ),
+            named_table(_PAGE, "next", shown, metric=question.about.metric.label, **about),
             model.Paragraph(" ".join(question.answer()["sentences"]), "note"),
             model.Paragraph((model.Code(session.asking(state, rows[0] + 1)),)),
         ]
@@ -723,10 +691,8 @@ def next_rows_document(
 
 def _with_answer(document: model.Document, session: Session) -> model.Document:
     """Add to a report what its labels say to the question that they were chosen for."""
-    question = question_of(session)
-    state = session.state
-    answer = question.answer()
-    groups = question.groups()
+    question, state = question_of(session), session.state
+    answer, groups = question.answer(), question.groups()
     may_be_it = groups["group"].isin(answer["possible"]).map({True: "", False: "surely not it, "})
     if state.question in ("worst", "calibration"):
         may_be_it = may_be_it.mask(groups["group"].isin(answer["found"]), "looks like it, ")
@@ -756,7 +722,7 @@ def _metric_table(name: str, groups: pd.DataFrame) -> model.Table:
     """Return a table of a metric by group, with those of the columns that there are."""
     without = [name for name in ("size", "fixed", "whenever", "remark") if name not in groups]
     rows = groups.to_dict("records")
-    return named_table("fairbench_label:labelling", "groups", rows, without=without, name=name)
+    return named_table(_PAGE, "groups", rows, without=without, name=name)
 
 
 def report_document(session: Session) -> model.Document:
@@ -769,9 +735,7 @@ def report_document(session: Session) -> model.Document:
     if session.label_texts is None:
         return _with_answer(document_of_table(options, session.audited()), session)
     table = session.audited()
-    n_rows = len(table)
-    n_labels = len(table.known)
-    sampling = table.sampling
+    n_rows, n_labels, sampling = len(table), len(table.known), table.sampling
     assert sampling is not None
     basis = [
         report.counted_rows(n_rows, n_labels),
@@ -785,14 +749,8 @@ def report_document(session: Session) -> model.Document:
         about = measure(session, name)
         groups = _group_figures(session, about, partial(about.limits, findings.LEVEL))
         everyone = _estimate_for_everyone(session, about)
-        figures.append(
-            {
-                "metric": name,
-                "label": metric.label,
-                "groups": groups.to_dict("records"),
-                "everyone": everyone,
-            }
-        )
+        figure = {"metric": name, "label": metric.label, "groups": groups.to_dict("records")}
+        figures.append({**figure, "everyone": everyone})
         shown = groups.assign(size=session.sizes, remark=_few(groups))
         if everyone is not None:
             total = {"group": "everyone", "size": n_rows, "labels": n_labels, "remark": ""}

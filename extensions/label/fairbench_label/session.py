@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from fairbench.data.tables import check_file, names_in, read_any_table
 from fairbench.reporting.group_tables import sentence_of
 from fairbench_label.estimates import GroupSampling
 
+_said = partial(sentence_of, "fairbench_label:labelling")
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet
 ACCURACY = "accuracy"
@@ -316,13 +317,11 @@ class Session:
         """Yield how many rows could not be labelled, and which were passed over."""
         unknown = sum(label == "" for label in self.state.labels.values())
         if unknown:
-            yield sentence_of("fairbench_label:labelling", "cannot_tell", count=unknown)
+            yield _said("cannot_tell", count=unknown)
         if len(passed := self.passed_over()):
             named = [self.answer_to(row + 1) for row in passed[:_MOST_ROWS]]
             rows = ", ".join([*named, *(["..."] if len(passed) > _MOST_ROWS else [])])
-            yield sentence_of(
-                "fairbench_label:labelling", "passed_over", count=len(passed), rows=rows
-            )
+            yield _said("passed_over", count=len(passed), rows=rows)
 
     def passed_over(self) -> Rows:
         """Return the rows without an answer that come before an answered one of their group."""
@@ -348,9 +347,9 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
     """
     path = state.options.path
     if frame is None and path.is_file() and file_sha256(path) != state.sha256:
-        raise UserError(sentence_of("fairbench_label:labelling", "file_changed", path=path))
+        raise UserError(_said("file_changed", path=path))
     if state.options.leave_out:
-        raise UserError(sentence_of("fairbench_label:labelling", "leave_out"))
+        raise UserError(_said("leave_out"))
     frame = read_frame(state.options) if frame is None else frame
     column = state.options.id
     with columns.name_rows_in_errors(frame, column):
@@ -374,26 +373,21 @@ def _opened(state: State, frame: pd.DataFrame) -> Session:
 
 def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Session:
     """Return the session on predicted numbers."""
-    file = options.path.name
-    notes = notes_on_groups(frame, options.group)
-    label_texts = columns.class_names(frame[options.target])
+    file, target = options.path.name, options.target
+    texts = columns.class_names(frame[target])
     if options.labelled:
-        label_texts = label_texts.where(
-            columns.ColumnRef(file, options.labelled).marks(frame[options.labelled]), ""
-        )
-    label = columns.numbers(
-        label_texts.to_frame(options.target), options.target, file, missing=""
-    ).to_numpy()
+        marks = columns.ColumnRef(file, options.labelled).marks(frame[options.labelled])
+        texts = texts.where(marks, "")
+    label = columns.numbers(texts.to_frame(target), target, file, missing="").to_numpy()
     predicted = columns.ColumnRef(file, options.prediction).numbers(frame)
     groups, cells = read_groups(frame, file, options.group, options.reference)
-    no_decisions = np.zeros(len(frame), np.int64)
+    no_decisions, notes = np.zeros(len(frame), np.int64), notes_on_groups(frame, options.group)
     table = AuditTable(None, no_decisions, label, groups, cells, Direction(("", "")), notes=notes)
-    return Session(state, table, predicted=predicted, label_texts=label_texts.to_numpy(object))
+    return Session(state, table, predicted=predicted, label_texts=texts.to_numpy(object))
 
 
 def _opened_classes(state: State, options: Options, frame: pd.DataFrame) -> Session:
     """Return the session on predictions of several classes, whose labels are right or wrong."""
-    notes = notes_on_groups(frame, options.group)
     scores = read_multiclass(options, frame)
     classes = np.array(scores.classes, object)
     if options.group:
@@ -402,15 +396,9 @@ def _opened_classes(state: State, options: Options, frame: pd.DataFrame) -> Sess
         cells = pd.Series(pd.Categorical(classes[scores.prediction], scores.classes))
         cells = cells.cat.remove_unused_categories()
         groups = {PREDICTED: cells}
-    table = AuditTable(
-        scores.confidence,
-        np.ones(len(frame), np.int64),
-        scores.correct,
-        groups,
-        cells,
-        Direction(("wrong", "right")),
-        notes=notes,
-    )
+    right, notes = np.ones(len(frame), np.int64), notes_on_groups(frame, options.group)
+    arrays, direction = (scores.confidence, right, scores.correct), Direction(("wrong", "right"))
+    table = AuditTable(*arrays, groups, cells, direction, notes=notes)
     label_texts = np.where(np.isnan(scores.correct), "", classes[scores.target])
     return Session(state, table, scores.classes, label_texts=label_texts)
 
@@ -419,9 +407,8 @@ def _with_answers(state: State, frame: pd.DataFrame) -> tuple[Options, pd.DataFr
     """Return the table with the person's labels filled in, and the options to read it by."""
     options = state.options
     rows = [row - 1 for row in state.labels]
-    target = options.target or next(
-        name for name in ("label", "target", "true label") if name not in frame
-    )
+    free = (name for name in ("label", "target", "true label") if name not in frame)
+    target = options.target or next(free)
     labels = frame.get(target, pd.Series("", frame.index)).astype(str)
     labels.iloc[rows] = list(state.labels.values())
     frame = frame.assign(**{target: labels})

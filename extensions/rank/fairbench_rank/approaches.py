@@ -8,7 +8,6 @@ reads one from a file, which is all that somebody needs to show own runs beside 
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core import files
-from fairbench.core.arrays import Codes, Floats, Mask, Rows
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, divide
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import UNREADABLE, DamagedError
 from fairbench.core.memory import most_memory
@@ -119,9 +118,8 @@ _SETTING = re.compile(r"|(\w+<|abstained)=\d+(\.\d+)?(e-?\d+)?")
 
 def approaches_bytes(table: pd.DataFrame) -> bytes:
     """Return a table of approaches as a Parquet file, which :func:`read_approaches` reads."""
-    sink = io.BytesIO()
-    table.to_parquet(sink, index=False, compression="zstd")
-    return sink.getvalue()
+    content: bytes = table.to_parquet(index=False, compression="zstd")
+    return content
 
 
 def read_approaches(path: Path) -> pd.DataFrame:
@@ -305,12 +303,12 @@ def _families(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
         for (_, path), file in sorted(zip(map(_path, runs), files, strict=True), reverse=True)
     }
     stems = Counter(Path(path).stem for file, path in paths.items() if file)
-    families = []
-    for run, name, file in zip(runs, names, files, strict=True):
-        stem = Path(paths[file]).stem
-        own = stem if stems[stem] == 1 else paths[file]
-        families.append(own if file else str(run.environment.get("task", {}).get("family", name)))
-    return families
+    own = {file: Path(path).stem for file, path in paths.items()}
+    own = {file: stem if stems[stem] == 1 else paths[file] for file, stem in own.items()}
+    return [
+        own[file] if file else str(run.environment.get("task", {}).get("family", name))
+        for run, name, file in zip(runs, names, files, strict=True)
+    ]
 
 
 def _options(runs: Sequence[Run]) -> list[str]:
@@ -335,9 +333,7 @@ def _facts_of_runs(runs: Sequence[Run]) -> pd.DataFrame:
         "options": _options(runs),
         "seed": [run.seed for run in runs],
         "run": [run.id for run in runs],
-        "group_at_prediction": [
-            bool(run.environment.get("group_at_prediction", False)) for run in runs
-        ],
+        "group_at_prediction": [bool(run.environment.get("group_at_prediction")) for run in runs],
         **{name: [_number(fact.get(name)) for fact in facts] for name in FACTS},
     }
     return pd.DataFrame(columns)
@@ -421,18 +417,15 @@ def _pivot(keys: Rows, long: pd.DataFrame) -> pd.DataFrame:
     columns = pd.Index(sorted(set(long["metric"]) - {""}))
     column = columns.get_indexer(long["metric"])
     is_of_groups = (long["attribute"] != "").to_numpy()
-    shape = (int(keys.max()) + 1, len(columns))
-    cell = keys * shape[1] + column
+    size = (int(keys.max()) + 1) * len(columns)
+    cell = keys * len(columns) + column
     is_compared = column >= 0
-    doubled = np.zeros(shape[0] * shape[1], bool)
+    doubled = np.zeros(size, bool)
     doubled[cell[is_compared & is_of_groups]] = True
     is_compared &= is_of_groups | ~doubled[np.where(is_compared, cell, 0)]
-    values = long["value"].to_numpy(float)
-    size = shape[0] * shape[1]
-    total = np.bincount(cell[is_compared], values[is_compared], size)
+    total = np.bincount(cell[is_compared], long["value"].to_numpy(float)[is_compared], size)
     count = np.bincount(cell[is_compared], minlength=size)
-    with np.errstate(invalid="ignore"):
-        means = (total / count).reshape(shape)
+    means = divide(total, count).reshape(-1, len(columns))
     first_rows = np.unique(keys, return_index=True)[1]
     wide = long.iloc[first_rows][["run_index", "setting", "repeat"]].reset_index(drop=True)
     wide["test_share"] = _test_shares(long)[wide["run_index"].to_numpy()]
@@ -451,8 +444,7 @@ def _test_shares(long: pd.DataFrame) -> Floats:
         for names in (("error_rate", "rmse"), ("fit_seconds",))
     ]
     tested, trained = (rows.reindex(range(runs)).to_numpy(float) for rows in rows_per_split)
-    share = tested / (tested + trained)
-    return np.where(np.isfinite(share), share, 0.5)
+    return np.nan_to_num(tested / (tested + trained), nan=0.5)
 
 
 # Metric values of approaches as arrays over tasks and splits, and their differences.
@@ -695,12 +687,10 @@ def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:
             pairs_of_label.setdefault(label, []).append((position, bases[key]))
     # A contrast needs the group only if the changed part does: the base does not need it.
     needs = [bool(row.get("group_at_prediction", False)) for row in records]
-    needed = {
-        label: any(needs[changed] and not needs[unchanged] for changed, unchanged in pairs)
-        for label, pairs in pairs_of_label.items()
-    }
-    by_label = sorted(pairs_of_label.items())
-    return [Contrast(label, tuple(pairs), needed[label]) for label, pairs in by_label]
+    return [
+        Contrast(label, tuple(pairs), any(needs[new] and not needs[old] for new, old in pairs))
+        for label, pairs in sorted(pairs_of_label.items())
+    ]
 
 
 def mean_differences(values: Floats, compared: Sequence[Contrast]) -> Floats:
@@ -724,9 +714,8 @@ def family_means(measured: MeasuredDifferences) -> Floats:
 
     NaN of a family on whose tasks a difference was not measured.
     """
-    count = measured.known.astype(float) @ measured.members
     total = np.where(measured.known, measured.means, 0) @ measured.members
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return divide(total, measured.known.astype(float) @ measured.members)
 
 
 def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy import special
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.survey import sums
-from fairbench_rank.sign_flips import FEWEST, as_student
+from fairbench_rank.sign_flips import FEWEST, Codes, as_student
 
 FEW, MOST_OF_FEW = 9, 0.65
 _FILLINGS = 20  # draws of scores that are missing
@@ -52,9 +52,7 @@ class OnNewTask:
     few: bool = False
 
 
-def on_new_task(
-    values: Floats, unit: NDArray[np.integer], *, epsilon: float, generator: np.random.Generator
-) -> OnNewTask:
+def on_new_task(values: Floats, unit: Codes, *, epsilon: float, generator: Generator) -> OnNewTask:
     """Return the probabilities to be the best on a task of a new unit, or within `epsilon` of it.
 
     Parameters
@@ -145,7 +143,7 @@ def _method_effects(values: Floats, measured: Mask) -> Floats:
 
 
 def _fill_missing(
-    values: Floats, measured: Mask, method_effects: Floats, generator: np.random.Generator
+    values: Floats, measured: Mask, method_effects: Floats, generator: Generator
 ) -> Floats:
     """Return the scores, with a draw for each that is missing.
 
@@ -219,11 +217,7 @@ _MANY = 10_000_000
 
 
 def fresh_winner(
-    values: Floats,
-    group: NDArray[np.integer],
-    unit: NDArray[np.integer],
-    *,
-    generator: np.random.Generator,
+    values: Floats, group: Codes, unit: Codes, *, generator: Generator
 ) -> dict[str, Any] | None:
     """Halve the splits of all tasks at random, or the units where tasks have one cell each.
 
@@ -282,7 +276,7 @@ def fresh_winner(
     return {**told, "within_task": within_task, "methods": len(full)}
 
 
-def _average_tasks(task_means: Floats, unit: NDArray[np.integer]) -> Floats:
+def _average_tasks(task_means: Floats, unit: Codes) -> Floats:
     """Return the means of units, (M, U), from those of tasks, (M, K)."""
     n_units = int(unit.max()) + 1
     if len(unit) == n_units:
@@ -379,9 +373,7 @@ def least_half_width(parts: VarianceParts, units: int, critical: float) -> float
     return float(as_student(critical, freedom) * np.sqrt(max(lower_limit - noise, 0.0) / units))
 
 
-def variance_parts(
-    difference: Floats, group: NDArray[np.integer], unit: NDArray[np.integer]
-) -> VarianceParts | None:
+def variance_parts(difference: Floats, group: Codes, unit: Codes) -> VarianceParts | None:
     """Return the parts of the variance of one pair's difference; None without two cells a task.
 
     Parameters

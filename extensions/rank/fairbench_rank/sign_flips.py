@@ -25,6 +25,7 @@ from math import ceil, log2
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
@@ -124,20 +125,6 @@ class PairedUnits:
         """The skewness over the root of the units, (P,), shrunk where units are few."""
         return np.asarray(self.skewness * np.sqrt(self.sizes) / (self.sizes + _NOISY))
 
-    def flipped_sums(self, signs: Sums) -> tuple[Sums, Sums]:
-        """Return sums (B, P) of differences and of weights after B flips of the blocks' signs.
-
-        The sums of weights are (B, 1) where all pairs have the same.
-
-        Parameters
-        ----------
-        signs : (B, G) the sign, 1 or -1, of each block in each flip.
-        """
-        sums = signs @ self.blocks
-        if self.complete:
-            sums = sums[:, self.first] - sums[:, self.second]
-        return sums, signs @ self.weights
-
     def limits(self, critical: float, tested: Mask) -> Limits:
         """Return the mean differences with their limits at a normal quantile, (P,) each.
 
@@ -193,7 +180,7 @@ def paired_units(
     equal_unit_weights: bool = True,
     strata: Codes | None = None,
     binary: bool = False,
-    generator: np.random.Generator,
+    generator: Generator,
 ) -> PairedUnits:
     """Return the paired differences of all pairs of methods.
 
@@ -218,14 +205,13 @@ def paired_units(
     """
     units = int(unit.max()) + 1
     first, second = np.triu_indices(len(values), 1)
-    measured = np.isfinite(values)
-    most_blocks = _BLOCKS
-    if not measured.all():
+    most_blocks, complete = _BLOCKS, bool(np.isfinite(values).all())
+    if not complete:
         most_blocks = int(np.clip(_MOST_SUMS // len(first), _FEWEST_BLOCKS, _BLOCKS))
     block = np.arange(units)
     if units > most_blocks:
         block = generator.permutation(units) % most_blocks
-    complete, of_units = bool(measured.all()), (values, group, unit, block, equal_unit_weights)
+    of_units = values, group, unit, block, equal_unit_weights
     found = _pair_complete(*of_units, strata) if complete else _pair_with_holes(*of_units)
     statistics, blocks, weights = found
     if binary:
@@ -251,21 +237,19 @@ def _pair_complete(
     n_cells, n_tasks = np.bincount(group), np.bincount(unit)
     units = len(n_tasks)
     task_means = _sum_columns(values - values.mean(axis=0), group, len(n_cells)) / n_cells
-    unit_values = _sum_columns(task_means, unit, units)
-    weight = np.ones(units) if equal_unit_weights else n_tasks.astype(float)
+    unit_values, weight = _sum_columns(task_means, unit, units), n_tasks.astype(float)
     if equal_unit_weights:
-        unit_values = unit_values / n_tasks
+        unit_values, weight = unit_values / n_tasks, np.ones(units)
     if strata is None:
-        method_means = unit_values.sum(axis=1) / weight.sum()
         total_weight = weight.sum()
+        method_means = unit_values.sum(axis=1) / total_weight
     else:
         unit_values, method_means = _around_strata(unit_values, strata)
-        weight = np.zeros(units)
-        total_weight = units - 1.0
+        weight, total_weight = np.zeros(units), units - 1.0
     statistics = _statistics_of_pairs(unit_values, method_means, weight, total_weight)
-    block_sums = _sum_columns(unit_values, block, int(block.max()) + 1)
+    block_sums = _sum_columns(unit_values, block, int(block.max()) + 1).T
     weights = np.bincount(block, weight)[:, None]
-    return statistics, block_sums.T.astype(np.float32), weights.astype(np.float32)
+    return statistics, block_sums.astype(np.float32), weights.astype(np.float32)
 
 
 def _statistics_of_pairs(
@@ -500,11 +484,7 @@ class Simultaneous:
 
 
 def simultaneous(
-    paired: PairedUnits,
-    *,
-    error_rate: float = 0.05,
-    generator: np.random.Generator,
-    flips: int = 1999,
+    paired: PairedUnits, *, error_rate: float = 0.05, generator: Generator, flips: int = 1999
 ) -> Simultaneous:
     """Test all pairs of methods, with intervals of all pairs and the methods that may be best.
 
@@ -569,7 +549,7 @@ def _test_by_student(paired: PairedUnits, error_rate: float) -> tuple[Floats, fl
 
 
 def _test_by_flips(
-    paired: PairedUnits, enough: Mask, error_rate: float, generator: np.random.Generator, flips: int
+    paired: PairedUnits, enough: Mask, error_rate: float, generator: Generator, flips: int
 ) -> tuple[Floats, float]:
     """Test all pairs by flipping the signs of their differences.
 
@@ -589,7 +569,7 @@ def _test_by_flips(
     observed = np.abs(paired.scores) * (1 - 1e-6)
     exceeded = len(statistics) - np.searchsorted(np.sort(statistics), observed)
     # If flips are drawn at random, the observed data count as one more flip.
-    extra = 0 if _makes_all_flips(len(paired.blocks)) else 1
+    extra = int(len(paired.blocks) > _ALL_FLIPS)
     p_values = np.where(enough, (exceeded + extra) / (len(statistics) + extra), 1.0)
     # The quantile of the largest residuals, from that of one pair up to Bonferroni's.
     of_pairs = -special.ndtri(error_rate / (2 * np.array([1, max(int(enough.sum()), 1)])))
@@ -598,7 +578,7 @@ def _test_by_flips(
 
 
 def _largest_of_flips(
-    paired: PairedUnits, enough: Mask, signs_in_chunks: Iterator[NDArray[np.float32]]
+    paired: PairedUnits, enough: Mask, signs_in_chunks: Iterator[Sums]
 ) -> tuple[Floats, Floats]:
     """Return the largest statistic and the largest residual of each flip, as normal quantiles.
 
@@ -616,22 +596,22 @@ def _largest_of_flips(
     same_sizes = len(np.unique(paired.sizes[enough])) == 1
     largest = []
     for signs in signs_in_chunks:
-        sums, weights = paired.flipped_sums(signs)
-        ratios = [np.abs(sums) * inverse_root, np.abs(sums - mean * weights) * inverse_residual]
+        sums = signs @ paired.blocks
+        if paired.complete:
+            sums = sums[:, paired.first] - sums[:, paired.second]
+        residual_sums = sums - mean * (signs @ paired.weights)
+        ratios = [np.abs(sums) * inverse_root, np.abs(residual_sums) * inverse_residual]
         if not same_sizes:
             sizes = np.maximum(paired.sizes, 2).astype(np.float32)
             freedom = paired.freedom.astype(np.float32)
             ratios = [_ratios_as_normal(ratio, sizes, freedom, 1 - 1e-6) for ratio in ratios]
         largest.append([ratio.max(axis=1) for ratio in ratios])
     statistics, residuals = np.concatenate(largest, axis=1).astype(float)
-    if same_sizes:
-        pair = int(np.argmax(enough))
-        size, own_freedom = paired.sizes[pair], paired.freedom[pair]
-        statistics, residuals = (
-            _ratios_as_normal(ratio, size, own_freedom, 1 - 1e-12)
-            for ratio in (statistics, residuals)
-        )
-    return statistics, residuals
+    if not same_sizes:
+        return statistics, residuals
+    pair = int(np.argmax(enough))
+    of_all = paired.sizes[pair], paired.freedom[pair], 1 - 1e-12
+    return _ratios_as_normal(statistics, *of_all), _ratios_as_normal(residuals, *of_all)
 
 
 def _inverse_roots(sums: Floats) -> NDArray[np.float32]:
@@ -658,16 +638,9 @@ def _ratios_as_normal(ratio: Sums, size: Sums, freedom: Sums, most: float) -> Su
     return np.asarray(np.sign(ratio) * scale * np.sqrt(-np.log1p(-share)))
 
 
-def _makes_all_flips(blocks: int) -> bool:
-    """Return whether blocks are so few that every flip is made."""
-    return blocks <= _ALL_FLIPS
-
-
-def _signs(
-    blocks: int, flips: int, pairs: int, generator: np.random.Generator
-) -> Iterator[NDArray[np.float32]]:
+def _signs(blocks: int, flips: int, pairs: int, generator: Generator) -> Iterator[Sums]:
     """Yield signs of blocks in chunks, (B, G): all flips of few blocks, otherwise random ones."""
-    if _makes_all_flips(blocks):
+    if blocks <= _ALL_FLIPS:
         # Of each flip and its opposite one is enough: absolute statistics are the same.
         codes = np.arange(1 << (blocks - 1))
         signs = 1 - 2.0 * ((codes[:, None] >> np.arange(blocks)) & 1)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import os
 import re
 from collections import Counter
@@ -20,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 from operator import itemgetter
 from pathlib import Path
@@ -110,18 +109,16 @@ def _rows_of(options: WatchOptions, frame: pd.DataFrame, names: tuple[str, ...])
     first = by_name[options.group[0]].astype("category")
     check_said(direction, audit_options, first, decision)
     if column := options.prediction:
-        for sentence in columns.notes_on_decisions(
-            frame[column], column, label_names, direction.decisions
-        ):
+        about = column, label_names, direction.decisions
+        for sentence in columns.notes_on_decisions(frame[column], *about):
             note(sentence)
     columns_but_label = [name for name in audit_options.columns if name != options.target]
     if options.id:
         columns.ColumnRef(file, options.id).refuse_blank(frame[options.id], "an identifier")
         columns_but_label.append(options.id)
     parts = (pa.array(frame[name].astype(str)) for name in columns_but_label)
-    text = compute.binary_join_element_wise(
-        *parts, pa.scalar("\x1f", pa.large_string())
-    ).to_pandas()
+    separator = pa.scalar("\x1f", pa.large_string())
+    text = compute.binary_join_element_wise(*parts, separator).to_pandas()
     rows = pd.DataFrame(
         {
             "period": frame[time] if time else "",
@@ -205,11 +202,8 @@ def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
     columns.ColumnRef(file, name).refuse_blank(frame[name], "a period")
     if unit:
         frame = frame.assign(**{name: periods_of(frame[name], unit, file)})
-    ordered = sorted(frame[name].unique(), key=natural)
-    places = {period: place for place, period in enumerate(ordered)}
-    return frame.sort_values(
-        name, key=lambda column: column.map(places), kind="stable", ignore_index=True
-    )
+    ordered = pd.Index(sorted(frame[name].unique(), key=natural))
+    return frame.sort_values(name, key=ordered.get_indexer, kind="stable", ignore_index=True)
 
 
 def steps(period: NDArray[np.str_], block: int) -> Iterator[int]:
@@ -244,19 +238,6 @@ def read_tallies(text: str) -> pd.DataFrame:
     kept = np.frombuffer(text.encode(), _TALLY)
     digits = kept["digit"].astype(int) - ord("0")
     return pd.DataFrame({"times": digits // 2, "labelled": digits % 2 == 1}, index=kept["key"])
-
-
-def with_rows(tallies: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return tallies after some more rows.
-
-    Parameters
-    ----------
-    rows : with their checksum as ``key``, and whether the row counts and has a label as ``counted``
-        and ``labelled``.
-    """
-    added = rows.set_index("key")[["counted", "labelled"]].astype({"counted": int})
-    together = pd.concat([tallies, added.rename(columns={"counted": "times"})])
-    return together.groupby(level=0, sort=False).agg({"times": "sum", "labelled": "any"})
 
 
 def text_of(tallies: pd.DataFrame) -> str:
@@ -337,7 +318,9 @@ def without_repeats(
         return is_first
 
     new, unknown = first(counted, tallies["times"] > 0), first(labelled, tallies["labelled"])
-    tallies = with_rows(tallies, events.assign(key=key))
+    added = pd.DataFrame({"times": counted.to_numpy(int), "labelled": labelled.to_numpy()}, key)
+    tallies = pd.concat([tallies, added]).groupby(level=0, sort=False)
+    tallies = tallies.agg({"times": "sum", "labelled": "any"})
     leaves_out_repeats = bool(state.options.id) or state.once or beyond_chance(tallies["times"])
     if leaves_out_repeats:
         events = events.assign(counted=new, labelled=unknown)
@@ -549,9 +532,8 @@ SCHEMA = 1
 
 def _check_shape(state: WatchState) -> None:
     """Refuse a state with a single label, or a tally cut off, or gaps that are not watched."""
-    if len(state.names) not in (0, 2) or any(
-        len(ends) != 3 for mark in state.marks for ends in mark.limits.values()
-    ):
+    ends_of_marks = chain(*(mark.limits.values() for mark in state.marks))
+    if len(state.names) not in (0, 2) or any(len(ends) != 3 for ends in ends_of_marks):
         raise ValueError("it is of another shape")
     if len(state.seen) % (_KEY + 1) or not all(map(str.isdecimal, state.seen[_KEY :: _KEY + 1])):
         raise ValueError("what it has of the rows that were seen is cut off")
@@ -559,10 +541,10 @@ def _check_shape(state: WatchState) -> None:
         for sums in mark.counts.values():
             np.asarray(sums, float)  # ValueError where they are no numbers
     named = [state.shares, *[mark.limits for mark in state.marks[-1:]]]
-    if any(named) and any(
-        {*names} != {gap.name for gap in quantities(state)[0]} for names in named
-    ):
-        raise ValueError("it holds other gaps than are watched")
+    if any(named):
+        watched = {gap.name for gap in quantities(state)[0]}
+        if any({*names} != watched for names in named):
+            raise ValueError("it holds other gaps than are watched")
 
 
 class WatchFile(JsonFile[WatchState]):
@@ -581,11 +563,9 @@ class WatchFile(JsonFile[WatchState]):
         plain = {part.name: values[part.name] for part in fields(WatchState)}
         options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
         state: WatchState = from_plain(WatchState, {**plain, "options": options})
+        kinds = states.ALARM
         alarms = (
-            {
-                name: from_plain(states.ALARM[name], alarm[name])
-                for name in {**states.ALARM, **alarm}
-            }
+            {name: from_plain(kinds[name], alarm[name]) for name in {**kinds, **alarm}}
             for alarm in state.alarms
         )
         state = replace(state, alarms=tuple(alarms))
@@ -596,14 +576,9 @@ class WatchFile(JsonFile[WatchState]):
         """Return a state as plain values; the path of the predictions is seen from its folder."""
         path = os.path.relpath(state.options.path.resolve(), self.folder.resolve())
         options = {**asdict(state.options), "path": Path(path).as_posix()}
-        periods = [
-            {**vars(period), "parts": [*map(vars, period.parts)]} for period in state.periods
-        ]
-        marks = [*map(vars, state.marks)]
-        return {
-            **{"schema": SCHEMA, **vars(state)},
-            **{"options": options, "periods": periods, "marks": marks},
-        }
+        periods = [{**vars(of), "parts": [*map(vars, of.parts)]} for of in state.periods]
+        parts = {"options": options, "periods": periods, "marks": [*map(vars, state.marks)]}
+        return {"schema": SCHEMA, **vars(state), **parts}
 
 
 # Alarms, of all marks so far: each new one is compared with every one before it.
@@ -645,13 +620,13 @@ def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) 
         bounds = {CHANGED if quantity.metric else DRIFTED: _bounds_so_far(quantity, state, sums)}
         if quantity.metric:
             bounds = {PASSED: Bounds(-epsilon, epsilon), **bounds}
-        kinds = [kind for kind in bounds if (kind, quantity.name) not in already_given]
-        found = _first_alarms(quantity, {kind: bounds[kind] for kind in kinds}, state, marks, sums)
-        if PASSED in kinds:
+        bounds = {k: of for k, of in bounds.items() if (k, quantity.name) not in already_given}
+        found = _first_alarms(quantity, bounds, state, marks, sums)
+        if PASSED in bounds:
             rows = counts_of[quantity.metric]
             passed = _passed_from_start(quantity, state, new, rows, sums) + found.pop(PASSED, [])
             alarms += sorted(passed, key=itemgetter("row"))[:1]
-        alarms += itertools.chain(*found.values())
+        alarms += chain(*found.values())
     return sorted(alarms, key=itemgetter("row"))
 
 
@@ -713,6 +688,17 @@ def _first_alarms(
     counts, every = quantity.of(sums), np.arange(len(marks))
     reach = log_evidence_needed(quantity.risk, every + 1)
     found: dict[str, list[Alarm]] = {}
+
+    def alarms_among(kind: str, start: Rows, stop: Rows) -> Iterator[Alarm]:
+        """Yield the alarm of the first of some pairs of marks (P,) that gives one."""
+        since = quantity.since(sums[start], sums[stop])
+        lower, upper = bounds[kind].at(start)
+        for pair in np.flatnonzero(since.outside(lower, upper, reach[start]))[:1]:
+            mark, limits = marks[stop[pair]], since.at(pair).limits(reach[start[pair]])
+            before = None if kind == PASSED else (float(lower[pair]), float(upper[pair]))
+            when = mark.row, mark.period, mark.look, marks[start[pair]].row
+            yield _alarm(kind, quantity, when, limits, before)
+
     for begin in range(len(state.marks), len(marks), _STOPS):
         stops, before = every[begin : begin + _STOPS, None], every[: begin + _STOPS - 1]
         added = counts[..., stops] - counts[..., None, before]
@@ -726,34 +712,10 @@ def _first_alarms(
             stop, start = begin + place[may_be], start[may_be]
             for first in range(0, len(start), _PAIRS):
                 some = slice(first, first + _PAIRS)
-                pairs = start[some], stop[some]
-                if alarm := _alarm_among(kind, quantity, bounds[kind], marks, sums, *pairs):
-                    found[kind] = [alarm]
+                if alarms := [*alarms_among(kind, start[some], stop[some])]:
+                    found[kind] = alarms
                     break
     return found
-
-
-def _alarm_among(
-    kind: str,
-    quantity: Quantity,
-    bounds: Bounds,
-    marks: Sequence[Milestone],
-    sums: Floats,
-    start: Rows,
-    stop: Rows,
-) -> Alarm | None:
-    """Return the alarm of the first of some pairs of marks (P,) that gives one."""
-    since = quantity.since(sums[start], sums[stop])
-    reach = log_evidence_needed(quantity.risk, start + 1)
-    lower, upper = bounds.at(start)
-    outside = np.flatnonzero(since.outside(lower, upper, reach))
-    if not len(outside):
-        return None
-    pair = outside[0]
-    mark = marks[stop[pair]]
-    before = None if kind == PASSED else (float(lower[pair]), float(upper[pair]))
-    when = mark.row, mark.period, mark.look, marks[start[pair]].row
-    return _alarm(kind, quantity, when, since.at(pair).limits(reach[pair]), before)
 
 
 def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
@@ -763,20 +725,20 @@ def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Mileston
     """
     gaps, _ = quantities(state)
     without = [mark for mark in states.drawn(marks) if not mark.limits]
-    pairs = [
-        gap.pair(np.array([mark.counts[gap.attribute] for mark in without]), state.shares[gap.name])
-        for gap in gaps
-    ]
+    pairs = []
+    for gap in gaps:
+        sums = np.array([mark.counts[gap.attribute] for mark in without])
+        pairs.append(gap.pair(sums, state.shares[gap.name]))
     together = Pair(*np.moveaxis(np.array(pairs), 1, 0)).limits(log_evidence_needed(gaps[0].risk))
     limits = np.moveaxis(np.array(together), 0, -1)  # (N, T, 3)
     plain = limits.round(_DIGITS).astype(object)
     plain[np.isnan(limits)] = None
     names = [gap.name for gap in gaps]
-    of_mark = {
+    limits_of = {
         id(mark): dict(zip(names, ends, strict=True))
         for mark, ends in zip(without, plain.swapaxes(0, 1).tolist(), strict=True)
     }
-    return [replace(mark, limits=of_mark.get(id(mark), mark.limits)) for mark in marks]
+    return [replace(mark, limits=limits_of.get(id(mark), mark.limits)) for mark in marks]
 
 
 def _passed_from_start(
@@ -806,9 +768,7 @@ def _passed_from_start(
         is_first = (group[rows] == gap.groups[0])[:, None]
         added = [np.where(own, counts[rows], 0).cumsum(axis=0).T for own in (is_first, ~is_first)]
         pair = Pair.of(before[block, ..., None] + added, share)
-        first_rows = [
-            first_beyond(direction, epsilon, reach) for direction in (pair, pair.swapped())
-        ]
+        first_rows = (first_beyond(way, epsilon, reach) for way in (pair, pair.swapped()))
         index = min((row for row in first_rows if row is not None), default=None)
         if index is not None:
             event = new.events.iloc[rows[index]]
@@ -838,23 +798,17 @@ def look(
     UserError : the file is not what was watched, or cannot be read; the state is as it was.
     """
     while True:
-        before = file.read() if file.exists() else None
-        after = _state_after_look(_state_to_begin_with(file, before, options, given))
+        if before := file.read() if file.exists() else None:
+            check_unchanged(file.path, before.options, options, given)
+            path = options.path if "path" in given else file.path_in_folder(before.options.path)
+            state = replace(before, options=replace(before.options, path=path))
+        else:
+            plain = {field.name: getattr(options, field.name) for field in fields(WatchOptions)}
+            state = WatchState(WatchOptions(**plain))
+        after = _state_after_look(state)
         if file.swap(before, after):
             return before, after
         note(f"{file.path} was changed by another look meanwhile: looking again, from there on")
-
-
-def _state_to_begin_with(
-    file: WatchFile, state: WatchState | None, options: Any, given: Collection[str]
-) -> WatchState:
-    """Return the state that a look begins with."""
-    if state is None:
-        plain = {field.name: getattr(options, field.name) for field in fields(WatchOptions)}
-        return WatchState(WatchOptions(**plain))
-    check_unchanged(file.path, state.options, options, given)
-    path = options.path if "path" in given else file.path_in_folder(state.options.path)
-    return replace(state, options=replace(state.options, path=path))
 
 
 def _state_after_look(state: WatchState) -> WatchState:

@@ -180,19 +180,16 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
     state : the state after the last look.
     before : the state before the last look, if there was one.
     """
-    gaps = gaps_now(state)
-    rates = list(_rates_now(state))
-    scores = list(_scores_now(state))
-    rows_before, labels_before = (before.rows, before.labels) if before else (0, 0)
-    new = state.rows - rows_before, state.labels - labels_before
+    gaps, rates, scores = gaps_now(state), [*_rates_now(state)], [*_scores_now(state)]
+    begun = before or WatchState(state.options)
+    new = state.rows - begun.rows, state.labels - begun.labels
     findings = findings_of(state, gaps)
     kept = ("row", "labels", "period", "look")
     history = [
         {**{name: getattr(mark, name) for name in kept}, "gaps": dict(mark.limits)}
         for mark in drawn(state.marks)
     ]
-    can = sentences.can_be_concluded(findings)
-    cannot = sentences.cannot_be_concluded(findings)
+    can, cannot = sentences.can_be_concluded(findings), sentences.cannot_be_concluded(findings)
     basis = list(_basis(state, new, len(gaps), len(scores)))
     gap_table = _gap_table(gaps, state)
     alarms = f"{counted(len(state.alarms), 'alarm')} so far" if state.alarms else ""
@@ -245,10 +242,8 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
 
 def repeats_sentence(state: WatchState) -> str:
     """Say how many rows came again, and what tells them."""
-    told = (
-        "repeats_by_id" if state.options.id else "repeats_of_rows" if state.once else "no_repeats"
-    )
-    return _said(told, state=state)
+    of_rows = "repeats_of_rows" if state.once else "no_repeats"
+    return _said("repeats_by_id" if state.options.id else of_rows, state=state)
 
 
 def _notes(state: WatchState) -> list[str]:
@@ -261,9 +256,8 @@ def _notes(state: WatchState) -> list[str]:
 def _unseen(state: WatchState) -> Iterator[str]:
     """Yield what no comparison is about: periods without rows, and groups that came later."""
     if skips := list(skipped([period.name for period in state.periods])):
-        between = ", ".join(
-            f"'{first}' and '{last}' ({count(periods)})" for first, last, periods in skips[:5]
-        )
+        told = [f"'{first}' and '{last}' ({count(periods)})" for first, last, periods in skips]
+        between = ", ".join(told[:5])
         more = f", and {count(len(skips) - 5)} more" if len(skips) > 5 else ""
         yield _said("skipped", between=between, more=more)
     if state.unwatched:
@@ -276,13 +270,10 @@ def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Ta
     epsilon = state.options.epsilon
     drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
     delays = {"found_in": "first", "from_now": "next", "if_changed": "change"}
-    rows = [
-        {
-            **{**gap, "bar": bar, "shown": model.TableCell(gap["verdict"], mark=gap["verdict"])},
-            **{column: _rows(gap[kind]) for column, kind in delays.items()},
-        }
-        for gap, bar in zip(gaps, drawn, strict=True)
-    ]
+    rows = []
+    for gap, bar in zip(gaps, drawn, strict=True):
+        cells = {"bar": bar, "shown": model.TableCell(gap["verdict"], mark=gap["verdict"])}
+        rows.append({**gap, **cells, **{of: _rows(gap[kind]) for of, kind in delays.items()}})
     far = epsilon + BEYOND
     return named_table(_PAGE, "gaps", rows, epsilon=epsilon, far=far, beyond=BEYOND)
 
@@ -291,9 +282,7 @@ def _rows(rows: float) -> str:
     """Return a number of rows with two digits; beyond a million it is not told exactly."""
     if np.isinf(rows):
         return "never"
-    if rows > _FAR:
-        return f"over {count(_FAR)}"
-    return two_digits(rows)
+    return f"over {count(_FAR)}" if rows > _FAR else two_digits(rows)
 
 
 def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Gallery:
@@ -318,12 +307,9 @@ def _chart(gap: str, state: WatchState) -> str:
     ]
     for alarm in state.alarms:
         if alarm["about"] == gap:
-            place = [float(alarm["row"])]
-            hint, height = (
-                sentences.sentence_of(_alarm_finding(alarm, state)),
-                np.interp(place, rows, value),
-            )
-            series.append(Series("", place, height, ORANGE, shape=1, filled=True, hint=hint))
+            place, said = [float(alarm["row"])], sentences.sentence_of(_alarm_finding(alarm, state))
+            height = np.interp(place, rows, value)
+            series.append(Series("", place, height, ORANGE, shape=1, filled=True, hint=said))
     return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
 
 

@@ -117,10 +117,8 @@ class Pair(NamedTuple):
             part = m / (n + m)
             low = first + part * beyond
             high = low + ahead - beyond
-            low_variance, high_variance = (
-                np.maximum(rate * (1 - rate), _TINY) for rate in (low, high)
-            )
-            off = part / low_variance + (1 - part) / high_variance
+            variances = np.maximum([low * (1 - low), high * (1 - high)], _TINY)
+            off = part / variances[0] + (1 - part) / variances[1]
             return np.asarray(beyond**2 * part * n * off >= needed)
 
     def within_limits(self, needed: float | Floats) -> tuple[Floats, Floats]:
@@ -174,10 +172,8 @@ def _least(pair: Pair, gap: Floats) -> Floats:
     heights = _heights(pair, gap)
     for _ in range(2):
         worst = _log_winnings(pair, gap, heights).argmin(axis=-1)[:, None]
-        left, right = (
-            np.take_along_axis(heights, np.clip(worst + step, 0, heights.shape[1] - 1), -1)
-            for step in (-1, 1)
-        )
+        beside = np.clip(worst + [-1, 1], 0, heights.shape[1] - 1)
+        left, right = np.split(np.take_along_axis(heights, beside, -1), 2, axis=-1)
         heights = left + (right - left) * _AGAIN
     return np.asarray(_log_winnings(pair, gap, heights).min(axis=-1))
 

@@ -105,35 +105,22 @@ def compare_models(
         ((used["value"], *used["naive"]), (chosen["value"], *chosen["naive"]))
         for used, chosen in zip(*judged, strict=True)
     )
-    gap_change, error_change = (
-        _change(rows, goal, level_of_each)
-        for goal in (Goal(metric), Goal(metrics_of(BINARY)["error_rate"]))
-    )
+    of_models = [_rows_of_model(rows, place) for place in (0, 1)]
+    changes: list[Estimate] = []
+    for goal in (Goal(metric), Goal(metrics_of(BINARY)["error_rate"])):
+        in_use, chosen = map(goal.estimate, of_models)
+        tails = uncorrected_tails(level_of_each)
+        lower, upper = gains.gain_limits(in_use, chosen, of_models[0], tails)
+        changes.append((chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)))
     flips = list(_count_flips(rows, level_of_each))
-    return _BothModels(
-        metric, len(rows.row), gaps, errors, gap_change, error_change, flips, level, looks, notes
-    )
-
-
-def _change(rows: choice.SharedRows, goal: Goal, level: float) -> Estimate:
-    """Return a metric of the second model minus that of the first, on the same rows."""
-    first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
-    in_use, chosen = goal.estimate(first), goal.estimate(second)
-    tails = uncorrected_tails(level)
-    lower, upper = gains.gain_limits(in_use, chosen, first, tails)
-    return chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)
+    return _BothModels(metric, len(rows.row), gaps, errors, *changes, flips, level, looks, notes)
 
 
 def _rows_of_model(rows: choice.SharedRows, model_index: int) -> GoalRows:
     """Return the rows with the predictions of one of the models, as one split."""
-    return GoalRows(
-        np.zeros(len(rows.row), np.int64),
-        rows.row,
-        rows.target.astype(float),
-        rows.group,
-        {"prediction": rows.prediction[:, model_index].astype(float)},
-        len(rows.names),
-    )
+    one_split, target = np.zeros(len(rows.row), np.int64), rows.target.astype(float)
+    columns = {"prediction": rows.prediction[:, model_index].astype(float)}
+    return GoalRows(one_split, rows.row, target, rows.group, columns, len(rows.names))
 
 
 def _count_flips(rows: choice.SharedRows, level: float) -> Iterator[Row]:
@@ -198,7 +185,7 @@ class Alternative:
     @property
     def without_group(self) -> Row | None:
         """The candidate that would be chosen among those that need no group at prediction time."""
-        others = [tried for tried in self.tried[1:] if not tried["group_at_prediction"]]
+        others = (tried for tried in self.tried[1:] if not tried["group_at_prediction"])
         allowed = [self.in_use, *others]
         values = ([tried[name] for tried in allowed] for name in ("gap", "error"))
         index = gains.least_gap(*values, within=self.within)
@@ -280,11 +267,11 @@ def alternative_of_search(
     tried = []
     for trial, (gap, error) in zip(search.everyone, search.values.tolist(), strict=True):
         values = trial.values or in_use
-        family = " ".join(f"{name}={values[name]}" for name in COMPONENTS if trial.values)
-        what = " ".join(f"{name}={value}" for name, value in values.items())
-        known = {"what": what, "label": candidate_name(values), "gap": gap, "error": error}
-        known |= {"group_at_prediction": needs_group[family], "family": family}
-        tried.append({**known, "seconds": trial.seconds, "reason": trial.error})
+        words = {name: f"{name}={value}" for name, value in values.items()}
+        family = " ".join(words[name] for name in COMPONENTS if trial.values)
+        known = {"what": " ".join(words.values()), "label": candidate_name(values)}
+        known |= {"gap": gap, "error": error, "group_at_prediction": needs_group[family]}
+        tried.append({**known, "family": family, "seconds": trial.seconds, "reason": trial.error})
     answer = _judged(
         shared,
         [0, len(runs) - 1],
@@ -361,13 +348,9 @@ def alternative_among_runs(
     if (fits := len(shared.judging.counts)) > 1:
         raise UserError(said("fairbench_search", "several_fits", fits=fits))
     goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
+    of_runs = [_rows_of_model(choosing, place) for place in range(len(stored))]
     # Gap and error of every run on the validation rows.
-    values = np.array(
-        [
-            [goal.estimate(_rows_of_model(choosing, place)).value for goal in goals]
-            for place in range(len(stored))
-        ]
-    )
+    values = np.array([[goal.estimate(rows).value for goal in goals] for rows in of_runs])
     first = 0 if in_use else int(values[:, 1].argmin())
     needs_group = [bool(run.environment.get("group_at_prediction", False)) for run in stored]
     others = (i for i in range(len(stored)) if not (without_group and needs_group[i]))
@@ -376,10 +359,10 @@ def alternative_among_runs(
         raise UserError("without_group=true leaves no run beside the model in use: leave it out")
     tried = []
     for i in order:
-        label, (gap, error) = f"{names[stored[i].id]} ({stored[i].id})", values[i].tolist()
-        known = {"what": stored[i].id, "label": label, "gap": gap, "error": error}
-        known |= {"group_at_prediction": needs_group[i], "family": ""}
-        tried.append({**known, "seconds": np.nan, "reason": ""})
+        run, (gap, error) = stored[i].id, values[i].tolist()
+        known = {"what": run, "label": f"{names[run]} ({run})", "gap": gap, "error": error}
+        about = {"family": "", "seconds": np.nan, "reason": ""}
+        tried.append({**known, "group_at_prediction": needs_group[i], **about})
     chosen_index = gains.least_gap(*values[order].T, within=within)
     return _judged(
         shared,
@@ -465,7 +448,7 @@ def tuned(search: Search, draw: Any = None) -> tuple[TuningResult, tuple[Plan, P
     people = len(prepared(search.default_plan).cells[0].fold.test)
     answer = _promise(trials, search.goals, search.tuning, test_rows=people)
     runs = _carried_out(search, answer.best, draw)
-    return _with_test_results(answer, *map(prepared, runs)), runs
+    return _with_test_results(answer, [*map(prepared, runs)]), runs
 
 
 def _promise(
@@ -480,21 +463,21 @@ def _promise(
     """
     position = _choose_trial(trials, goals, tuning)
     estimates = (trials[place].estimates(goals) for place in (0, position))
-    tails_of_goals = _tails_of_goals(_distinct(trials), goals, tuning, test_rows)
+    # The default and the trials without errors, one for each setting of the options.
+    distinct = {str(sorted(trial.values.items())): trial for trial in trials if not trial.error}
+    tails_of_goals = _tails_of_goals([*distinct.values()], goals, tuning, test_rows)
     rows = _rows_of(trials[0])
-    plain = uncorrected_tails(tuning.level)
     found = []
     for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
         of_gain, of_fresh, of_value = tails
-        naive, corrected = (
-            _clip_to_range(goal, gains.value_limits(chosen, rows, beyond))
-            for beyond in (plain, of_value)
-        )
-        values = _values(goal, default, chosen)
-        expected = gains.gain_limits(default, chosen, rows, of_gain)
-        fresh = gains.gain_limits(default, chosen, rows, of_fresh, fresh=test_rows)
-        intervals = {"naive": naive, "corrected": corrected, "expected": expected, "fresh": fresh}
-        found.append({"goal": goal, **values, **intervals})
+        of = {"naive": uncorrected_tails(tuning.level), "corrected": of_value}
+        intervals = {
+            name: _clip_to_range(goal, gains.value_limits(chosen, rows, beyond))
+            for name, beyond in of.items()
+        }
+        intervals["expected"] = gains.gain_limits(default, chosen, rows, of_gain)
+        intervals["fresh"] = gains.gain_limits(default, chosen, rows, of_fresh, fresh=test_rows)
+        found.append({"goal": goal, **_values(goal, default, chosen), **intervals})
     return TuningResult(trials, position, tuning.level, test_rows, found)
 
 
@@ -517,14 +500,6 @@ def _clip_to_range(goal: Goal, limits: choice.LowerAndUpper) -> choice.LowerAndU
     return max(lower, least), min(upper, 1.0 if goal.metric.rates else np.inf)
 
 
-def _distinct(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the default and the trials without errors, one for each setting of the options."""
-    trial_of_values = {
-        str(sorted(trial.values.items())): trial for trial in trials if not trial.error
-    }
-    return list(trial_of_values.values())
-
-
 def _tails_of_goals(
     trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, test_rows: int
 ) -> list[tuple[Tails, Tails, Tails]]:
@@ -537,15 +512,14 @@ def _tails_of_goals(
         [sums(goal.linear, unit, len(codes)) for goal in of_trial]
         for of_trial, unit in zip(estimates, units, strict=True)
     ]
-    values, unseen, fresh = np.array(
+    values = np.array([[goal.value for goal in of_trial] for of_trial in estimates])
+    unseen = np.array([[goal.least_of_value for goal in of_trial] for of_trial in estimates])
+    fresh = np.array(
         [
-            [
-                (goal.value, goal.least_of_value, _fresh_variance(default, goal, test_rows))
-                for default, goal in zip(estimates[0], of_trial, strict=True)
-            ]
+            [_fresh_variance(*pair, test_rows) for pair in zip(estimates[0], of_trial, strict=True)]
             for of_trial in estimates
         ]
-    ).transpose(2, 0, 1)
+    )
     weights, level = np.array(tuning.weights or [1.0] * len(goals)), tuning.level
     spreads = {"noise": np.array(noise), "unseen": unseen, "fresh": fresh}
     return gains.chosen_tails(values, **spreads, weights=weights, level=level)
@@ -558,18 +532,15 @@ def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) 
     return float(((scaled - tuned.linear) ** 2).sum() + tuned.least_of_value) * count / test_rows
 
 
-def _with_test_results(
-    tuned: TuningResult, default: PlannedRun, chosen: PlannedRun
-) -> TuningResult:
-    """Return the result with the gain on the test rows of both finished runs."""
-    test_rows = [_read_test_rows(run) for run in (default, chosen)]
+def _with_test_results(tuned: TuningResult, runs: Sequence[PlannedRun]) -> TuningResult:
+    """Return the result with the gain on the test rows of the default's and the chosen run."""
+    test_rows, tails = list(map(_read_test_rows, runs)), uncorrected_tails(tuned.level)
     found = []
     for row in tuned.gains:
-        pair: list[GoalEstimate] = [row["goal"].estimate(rows) for rows in test_rows]
-        tails = uncorrected_tails(tuned.level)
-        limits = gains.gain_limits(pair[0], pair[1], test_rows[0], tails)
-        values = _values(row["goal"], pair[0], pair[1])
+        in_use, chosen = map(row["goal"].estimate, test_rows)
+        values = _values(row["goal"], in_use, chosen)
         tested = {f"test_{name}": value for name, value in values.items()}
+        limits = gains.gain_limits(in_use, chosen, test_rows[0], tails)
         found.append({**row, **tested, "test_interval": limits})
     return replace(tuned, gains=found)
 
@@ -581,9 +552,8 @@ def _read_test_rows(run: PlannedRun) -> GoalRows:
     keys = ("repeat", "fold", "part", "row")
     folds = []
     for number, (_, fold_table) in enumerate(table.groupby(["repeat", "fold"])):
-        columns = {
-            str(name): fold_table[name].to_numpy(float) for name in fold_table if name not in keys
-        }
+        predicted = fold_table.drop(columns=[*keys])
+        columns = {str(name): predicted[name].to_numpy(float) for name in predicted}
         rows = fold_table["row"].to_numpy(np.intp)
         folds.append(label_rows(run.dataset, run.study.protect, rows, columns, number))
     return together(folds)

@@ -129,19 +129,17 @@ def _search_stored(options: _AlternativeOptions) -> tuple[Alternative, Path, str
     """Search the finished runs that the words select."""
     catalogue = Catalogue(options.results)
     selected = cli.counted_runs(catalogue, [*options.ids, *typed(dict(options.words))])
-    in_use = None
-    if options.in_use:
-        if len(options.in_use) > 1 or "=" in options.in_use[0]:
-            raise UserError("with stored=true the model in use is a finished run: in_use=RUN")
-        in_use = catalogue.one(options.in_use[0])
-    runs = list({run.id: run for run in [*([in_use] if in_use else []), *selected]}.values())
+    if len(options.in_use) > 1 or any("=" in word for word in options.in_use):
+        raise UserError("with stored=true the model in use is a finished run: in_use=RUN")
+    in_use = [catalogue.one(name) for name in options.in_use]
+    runs = list({run.id: run for run in [*in_use, *selected]}.values())
+    how = {"within": options.error_margin, "level": options.level}
     answer = comparison.alternative_among_runs(
         catalogue.only(runs),
-        in_use,
+        next(iter(in_use), None),
         comparison.gap_named(options.minimise),
-        within=options.error_margin,
-        level=options.level,
         without_group=options.without_group,
+        **how,
     )
     key = digest([[run.id for run in runs], options.minimise, options.error_margin], 12)
     return answer, options.results / "report" / f"alternative-{key}", ""
@@ -209,10 +207,9 @@ class _Request:
     def _families(self) -> list[Family]:
         """Return the families that are drawn from, and note what else is none."""
         families = []
-        for learner, intervention in product(
-            self._choices("learner"), self._choices("intervention")
-        ):
-            pair = {"learner": learner, "intervention": intervention}
+        parts = "learner", "intervention"
+        for names in product(*map(self._choices, parts)):
+            pair = dict(zip(parts, names, strict=True))
             family, reason = self._family(pair)
             if family and self.options.without_group and family.group_at_prediction:
                 family, reason = None, "it needs a person's group at prediction time"
@@ -250,18 +247,13 @@ class _Request:
             for option, text in (self._stated[group].get(name) or {}).items()
         }
         for name, text in self._options.items():
-            group, _, option = name.partition(".")
-            if option.partition(".")[0] in config[group]:
+            group, option, *_ = name.split(".")
+            if option in config[group]:
                 stated[name] = text
-        fixed = dict[str, str]()
-        space = []
-        for name, text in stated.items():
-            override = self.line.parse(f"{name}={text}")
-            if override.is_sweep_override():
-                space.append(dimension(override, config))
-            else:
-                fixed[name] = text
-        return fixed, tuple(space)
+        overrides = {name: self.line.parse(f"{name}={text}") for name, text in stated.items()}
+        drawn = {name: of for name, of in overrides.items() if of.is_sweep_override()}
+        fixed = {name: text for name, text in stated.items() if name not in drawn}
+        return fixed, tuple(dimension(override, config) for override in drawn.values())
 
     def search(self) -> DrawnSearch:
         """Return the search, after checking the words.
@@ -275,16 +267,12 @@ class _Request:
             pair, reason = next(iter(self.left_out.items()))
             raise UserError(f"there is nothing to search: {pair}: {reason}")
         having = {name for family in families for name in family.stated}
-        for name in self._options:
-            if name not in having:
-                available = {
-                    f"{group}.{option}"
-                    for family in families
-                    for group in COMPONENTS
-                    for option in self.line.compose([*self.fixed, *typed(family.choices)])[group]
-                    if option != "_target_"
-                }
-                raise unknown_name("option", name, available)
+        if unknown := [name for name in self._options if name not in having]:
+            composed = [self.line.compose([*self.fixed, *typed(of.choices)]) for of in families]
+            options_of = [(group, config[group]) for config in composed for group in COMPONENTS]
+            available = {f"{group}.{option}" for group, of in options_of for option in of}
+            targets = {f"{group}._target_" for group in COMPONENTS}
+            raise unknown_name("option", unknown[0], available - targets)
         if sum(family.count for family in families) < 2:
             raise UserError(said("fairbench_search", "one_candidate", name=families[0].name))
         options = self.options
@@ -294,15 +282,10 @@ class _Request:
         for family in families:  # refuses impossible values before anything is fitted
             example = {option.name: option.example for option in family.space}
             plan_run(self._compose({**family.choices, **family.fixed, **example}))
-        return DrawnSearch(
-            tuning,
-            families,
-            self._compose,
-            self.line.executor(self._compose({})),
-            within=options.error_margin,
-            worth=options.worth,
-            left_out=self.left_out,
-        )
+        executor = self.line.executor(self._compose({}))
+        ends = {"within": options.error_margin, "worth": options.worth}
+        parts = tuning, families, self._compose, executor
+        return DrawnSearch(*parts, **ends, left_out=self.left_out)
 
     def _compose(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the configuration of a candidate, and without values that of the model in use."""
@@ -343,8 +326,7 @@ class _Request:
             told = {"name": name, "of_run": of_run, "data": data}
             raise UserError(said("fairbench_search", "run_of_other_data", **told))
         chosen = {group: run.choices[group] for group in COMPONENTS}
-        presets = Presets()
-        words = presets.overrides(run)  # only those that differ from the defaults
+        words = Presets().overrides(run)  # only those that differ from the defaults
         check_files_named(run, COMPONENTS, self._options)
         return chosen | {k: text for k, text in words.items() if _is_of_model(k)}
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -103,21 +103,17 @@ class Bound:
         return f"{self.metric.name}{self.operator}{self.limit:g}"
 
 
-def _rates() -> dict[str, Metric]:
-    """Return the metrics that are one share of rows, by name."""
-    return {
-        name: metric
-        for name, metric in metrics_of(BINARY, "rate").items()
-        if len(metric.rates) == 1
-        and {*metric.rates[0].numerator, *metric.rates[0].denominator} <= {0, 1}
-    }
+def _is_share(metric: Metric) -> bool:
+    """Say whether a metric is one share of rows."""
+    binary = metrics_of(BINARY, "rate").get(metric.name)
+    rates = binary.rates if binary and metric.interval == "rate" else ()
+    return len(rates) == 1 and {*rates[0].numerator, *rates[0].denominator} <= {0, 1}
 
 
 def of_counts(metric: Metric, bounds: Sequence[Bound]) -> bool:
     """Say whether a choice needs no more than what runs predict: gaps, and shares of rows."""
     rates = [bound.metric for bound in bounds] + [metric] * (not metric.is_gap)
-    are_shares = all(rate.interval == "rate" and rate.name in _rates() for rate in rates)
-    return metric.better == "lower" and are_shares
+    return metric.better == "lower" and all(map(_is_share, rates))
 
 
 # Which runs can be compared for a choice, and the words that select such runs.
@@ -165,17 +161,12 @@ def _differing_options(runs: Sequence[Run]) -> str:
     parts = []
     for name in dict.fromkeys(name for fact in facts for name in fact):
         values = [{fact.get(name, "none") for fact in members} for members in sets]
-        is_constant_in_sets = (
-            all(len(members) == 1 for members in values) and len(set.union(*values)) > 1
-        )
+        counts = Counter(fact.get(name, "none") for fact in facts)
+        is_constant_in_sets = all(len(of_set) == 1 for of_set in values) and len(counts) > 1
         if is_constant_in_sets and name.partition(".")[0] != "evaluator":
-            counts = Counter(fact.get(name, "none") for fact in facts)
-            listed = ", ".join(
-                f"{value} in {runs_with_value}"
-                for value, runs_with_value in counts.most_common(_MOST_VALUES)
-            )
-            ending = ", ..." if len(counts) > _MOST_VALUES else ""
-            parts.append(f"{name} ({listed}{ending})")
+            listed = [f"{value} in {of_value}" for value, of_value in counts.most_common()]
+            shown = listed[:_MOST_VALUES] + ["..."] * (len(listed) > _MOST_VALUES)
+            parts.append(f"{name} ({', '.join(shown)})")
     if parts:
         return ", ".join(parts[:3])
     different = len({run.summarised["data"] for run in runs}) > 1
@@ -187,10 +178,8 @@ def _facts(run: Run) -> dict[str, str]:
     options = flat({part: run.summarised["config"].get(part, {}) for part in _DECIDING})
     facts = {part: run.choices[part] for part in _DECIDING}
     facts |= {"protect": run.protect.replace(" ", ""), "seed": str(run.seed)}
-    for name, value in options.items():
-        if not name.endswith(".name") and (text := _as_word(value)):
-            facts[name] = text
-    return facts
+    words = {of: _as_word(value) for of, value in options.items() if not of.endswith(".name")}
+    return facts | {name: text for name, text in words.items() if text}
 
 
 def _as_word(value: Any) -> str:
@@ -318,19 +307,14 @@ class SharedRows:
         """Confusion counts of every split, (S, k, G, 4)."""
         repeat_and_fold = np.stack([self.repeat, self.fold], axis=1)
         split = np.unique(repeat_and_fold, axis=0, return_inverse=True)[1].reshape(-1)
-        n_groups = len(self.names)
-        n_splits = int(split.max()) + 1
+        n_groups, n_splits = len(self.names), int(split.max()) + 1
         split_and_group, of_all = split * n_groups + self.group, n_splits * n_groups
         counts_of_runs = [
             registry.confusion(self.target, prediction, split_and_group, n_groups=of_all)
             for prediction in self.prediction.T
         ]
-        return (
-            np.stack(counts_of_runs, axis=1)
-            .reshape(n_splits, n_groups, -1, 4)
-            .swapaxes(1, 2)
-            .astype(float)
-        )
+        counts = np.stack(counts_of_runs, axis=1).reshape(n_splits, n_groups, -1, 4)
+        return counts.swapaxes(1, 2).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,19 +370,12 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
 
     is_apart = is_validation.any() and not np.isin(row[is_validation], row[is_test]).any()
     is_apart = is_apart and not np.isnan(predicted[is_validation]).any()
-    notes = [
-        f"{run.name} ({run.id}) is left out: it predicts nothing"
-        for run in runs
-        if run not in complete
-    ]
+    left_out = [run for run in runs if run not in complete]
+    notes = [f"{run.name} ({run.id}) is left out: it predicts nothing" for run in left_out]
     if people.clusters is not None:
         notes.append(said("fairbench_search", "clusters"))
-    return Shared(
-        runs=complete,
-        judging=select_rows(is_test),
-        choosing=select_rows(is_validation) if is_apart else None,
-        notes=notes,
-    )
+    choosing = select_rows(is_validation) if is_apart else None
+    return Shared(runs=complete, judging=select_rows(is_test), choosing=choosing, notes=notes)
 
 
 # The choice among them.
@@ -492,23 +469,15 @@ class _Estimates:
         return self.rows.first_equal
 
     @cached_property
-    def rates_of_splits(self) -> Floats:
-        """The rates of every split, (S, k, D)."""
-        counts = self.rows.counts
-        return np.stack([rate(_counts_of(group, counts)) for rate, group in self.parts], axis=-1)
-
-    @cached_property
-    def sizes(self) -> Floats:
-        """The denominators of the rates of every split, (S, k, D)."""
-        counts = self.rows.counts
-        return np.stack(
-            [rate.size(_counts_of(group, counts)) for rate, group in self.parts], axis=-1
-        )
+    def rates_and_sizes(self) -> Floats:
+        """The rates of every split, and their denominators, (2, S, k, D)."""
+        counts = [(rate, _counts_of(group, self.rows.counts)) for rate, group in self.parts]
+        return np.moveaxis(np.array([(rate(of), rate.size(of)) for rate, of in counts]), 0, -1)
 
     @cached_property
     def rates(self) -> Floats:
         """The rates, (k, D): means over the splits."""
-        return np.asarray(np.nanmean(self.rates_of_splits, axis=0))
+        return np.asarray(np.nanmean(self.rates_and_sizes[0], axis=0))
 
     @cached_property
     def signs(self) -> Floats:
@@ -521,16 +490,14 @@ class _Estimates:
         """Contrasts of the first rates, (m, n_objective); the largest in size is the objective."""
         if not self.metric.is_gap:
             return np.ones((1, 1))
-        objective_parts = self.parts[: self.n_objective]
-        pairs = [
-            (first, second)
-            for first, second in combinations(range(self.n_objective), 2)
-            if objective_parts[first][0].name == objective_parts[second][0].name
-        ]
-        signs = np.zeros((len(pairs), self.n_objective))
-        for row, (first, second) in zip(signs, pairs, strict=True):
-            row[[first, second]] = 1, -1
-        return signs
+        unit = np.eye(self.n_objective)
+        return np.array(
+            [
+                unit[first] - unit[second]
+                for first, second in combinations(range(self.n_objective), 2)
+                if self.parts[first][0].name == self.parts[second][0].name
+            ]
+        )
 
     @cached_property
     def candidates(self) -> correcting.Candidates:
@@ -559,9 +526,8 @@ class _Estimates:
         least = self._least_errors()
         is_constant = spread == 0
         noise *= np.maximum(1, least / np.where(is_constant, np.inf, spread))
-        noise[:, is_constant] = least[is_constant] * generator.standard_normal(
-            (draws, int(is_constant.sum()))
-        )
+        of_constant = generator.standard_normal((draws, int(is_constant.sum())))
+        noise[:, is_constant] = least[is_constant] * of_constant
         # Runs of equal predictions have equal errors.
         return np.asarray(noise[:, self.rows.first_equal])
 
@@ -593,10 +559,7 @@ class _Estimates:
 
     def _rates_of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:
         """Return some rates of some runs in all splits, for intervals as in a run's table."""
-        values, sizes = (
-            np.moveaxis(values_of_all_runs[:, run][..., parts], 0, -1)
-            for values_of_all_runs in (self.rates_of_splits, self.sizes)
-        )
+        values, sizes = np.moveaxis(self.rates_and_sizes[:, :, run][..., parts], 1, -1)
         return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 
     def judge_run(self, run: int, **tails: Sequence[correcting.Tails]) -> list[Judged]:
@@ -612,11 +575,11 @@ class _Estimates:
         judged: list[Judged] = [{"metric": self.metric, "value": value, **ends}]
         metrics = [*(bound.metric for bound in self.bounds), metrics_of(BINARY)["error_rate"]]
         for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False), start=1):
-            place = self.n_objective + column - 1
-            ends = {}
-            for name, of in tails.items():
-                below, above = of[column] if sign > 0 else reversed(of[column])
-                ends[name] = self._rate_interval(run, place, (below, above))
+            place, turn = self.n_objective + column - 1, int(sign)
+            ends = {
+                name: self._rate_interval(run, place, of[column][::turn])
+                for name, of in tails.items()
+            }
             judged.append({"metric": metric, "value": float(self.rates[run, place]), **ends})
         return judged
 
@@ -624,16 +587,14 @@ class _Estimates:
         """Return the interval of one run's objective."""
         if not self.metric.is_gap:
             return self._rate_interval(run, 0, tails)
-        names = [rate.name for rate, _ in self.parts[: self.n_objective]]
-        columns = [
-            [column for column, rate_name in enumerate(names) if rate_name == name]
-            for name in dict.fromkeys(names)
-        ]
+        columns: dict[str, list[int]] = {}
+        for column, (rate, _) in enumerate(self.parts[: self.n_objective]):
+            columns.setdefault(rate.name, []).append(column)
         lower, upper = (
             largest_mean_gap(
-                *(self._rates_of_runs(run, column, level=1 - 2 * tail) for column in columns)
+                *(self._rates_of_runs(run, of, level=level) for of in columns.values())
             )
-            for tail in tails
+            for level in (1 - 2 * tails[0], 1 - 2 * tails[1])
         )
         return float(lower.lower), float(upper.upper)
 
@@ -731,7 +692,7 @@ class Stored:
                     value, lower, upper = -value, -upper, -lower
             least, at = 0.0 if lower == 0 else metric.least, {}
             for name, of in tails.items():
-                below, above = of[column] if sign > 0 else reversed(of[column])
+                below, above = of[column][:: int(sign)]
                 wide = [self._reach(below) * (lower - value), self._reach(above) * (upper - value)]
                 at[name] = np.clip(value + np.array(wide), least, metric.at_most)
             if is_ratio:
@@ -804,12 +765,11 @@ def choose_among(
     ------
     UserError : no run is within the bounds.
     """
-    judging, choosing, notes = read.judging, read.choosing, [*read.notes]
-    test = _estimates(judging, metric, bounds, notes)
+    splits, choosing, notes = read.judging.splits, read.choosing, [*read.notes]
+    test = _estimates(read.judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
-    repeats = judging.splits.repeats if judging.splits.kind == REPEATS else 1
-    several = judging.splits.kind != ONE
-    about = {"repeats": repeats, "several": several, "notes": tuple(notes)}
+    repeats = splits.repeats if splits.kind == REPEATS else 1
+    about = {"repeats": repeats, "several": splits.kind != ONE, "notes": tuple(notes)}
     return choice_of(test, rows, level, runs=read.runs, **about)
 
 
@@ -898,18 +858,16 @@ def estimate_every_run(
 
 def _none_within(rows: _Estimates | Stored, bounds: tuple[Bound, ...]) -> UserError:
     """Return the error that no run is within the bounds, with the nearest bound that one keeps."""
-    bound = bounds[0]
+    bound, name = bounds[0], bounds[0].metric.name
     nearest = rows.rates[:, rows.n_objective] * bound.sign
-    extreme_value = bound.sign * float(nearest.min())
+    least = float(nearest.min())
     words = " and ".join(map(str, bounds))
     extreme = "smallest" if bound.sign > 0 else "largest"
     # Rounded to the side on which the nearest run is within.
-    rounded = bound.sign * np.ceil(bound.sign * extreme_value * 1000 - _ROUNDING) / 1000
-    within = f"where='{bound.metric.name}{bound.operator[0]}={rounded:g}'"
-    return UserError(
-        f"none of {len(nearest)} runs has {words}: the {extreme} {bound.metric.name} is "
-        f"{extreme_value:.3f}" + (f"; {within} leaves a run" if len(bounds) == 1 else "")
-    )
+    rounded = bound.sign * np.ceil(least * 1000 - _ROUNDING) / 1000
+    found = f"none of {len(nearest)} runs has {words}: the {extreme} {name} is "
+    way_out = f"; where='{name}{bound.operator[0]}={rounded:g}' leaves a run" * (len(bounds) == 1)
+    return UserError(f"{found}{bound.sign * least:.3f}{way_out}")
 
 
 def _estimates(
@@ -917,9 +875,8 @@ def _estimates(
 ) -> _Estimates:
     """Return the rates of all runs, without groups in which they are undefined."""
     groups: list[int | None] = list(range(len(rows.names))) if metric.is_gap else [None]
-    objective_parts = [(rate, group) for rate in metric.rates for group in groups]
     present: list[_Part] = []
-    for rate, group in objective_parts:
+    for rate, group in product(metric.rates, groups):
         if np.all(rate.size(_counts_of(group, rows.counts)) > 0):
             present.append((rate, group))
         elif group is not None:
@@ -929,8 +886,8 @@ def _estimates(
         if sum(of is rate for of, _ in present) < 1 + metric.is_gap:
             name = rate.name.replace("_", " ")
             raise UserError(said("fairbench_search", "few_groups", metric=metric, rate=name))
-    other_metrics = [bound.metric for bound in bounds]
+    others = [bound.metric for bound in bounds]
     error_rate = metrics_of(BINARY)["error_rate"]
-    other_metrics += [error_rate] if error_rate not in (*other_metrics, metric) else []
-    parts = (*present, *((other_metric.rates[0], None) for other_metric in other_metrics))
+    others += [error_rate] if error_rate not in (*others, metric) else []
+    parts = (*present, *((other.rates[0], None) for other in others))
     return _Estimates(metric, parts, len(present), bounds, rows)

@@ -80,8 +80,7 @@ def _choose(options: _ChooseOptions) -> None:
     """
     among = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
-        presets = Presets()
-        among = among.only(presets.runs_of_all(name, among.runs))
+        among = among.only(Presets().runs_of_all(name, among.runs))
     catalogue = cli.counted_runs(among, [*options.ids, *_selection(options)])
     try:
         choice = choosing.choose(list(catalogue), options.objective, options.where, options.level)
@@ -115,9 +114,8 @@ def _instead(options: _ChooseOptions, among: Catalogue, catalogue: Catalogue) ->
     defaults = vars(_ChooseOptions())
     stated = {name: getattr(options, name) for name in ("objective", "level", "results")}
     typed += [f"{name}={value}" for name, value in stated.items() if value != defaults[name]]
-    line = shlex.join(
-        ["fairbench", "choose", *choosing.selection_words(chosen, among, words), *typed]
-    )
+    selecting = choosing.selection_words(chosen, among, words)
+    line = shlex.join(["fairbench", "choose", *selecting, *typed])
     return f"{len(chosen)} runs can be chosen from: {line}"
 
 

@@ -55,9 +55,12 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
         "What further search may gain": [_bounds_table(answer)] if search else [],
         "What was searched": searched,
     }
-    drawn = f"seed {_seed(search)}; the study is {search.folder}" if search else _NOTHING_DRAWN
+    drawn = "nothing was drawn or fitted"
+    if search:
+        drawn = f"seed {_seed(search)}; the study is {search.folder}"
     tell = partial(sentence_of, _ALTERNATIVE, **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
+    titles = ("What was found", "How sure this is", "What was not searched", "What to do next")
     return doc.Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
         [doc.Section(title, blocks) for title, blocks in sections.items() if blocks],
@@ -70,17 +73,12 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
             sure=[tell("chosen_by"), *answer.notes, *sure],
             unseen=unseen,
             todo=todo,
-            titles=(
-                "What was found", "How sure this is", "What was not searched", "What to do next",
-            ),
+            titles=titles,
             audited=[*_terms(answer, tell), ("Command", (doc.Code(command),))],
             audited_title="What was compared",
             key_figures=_both_models_table(answer),
         ),
-    )  # fmt: skip
-
-
-_NOTHING_DRAWN = "nothing was drawn or fitted"
+    )
 
 
 def _seed(search: Search) -> int:
@@ -183,10 +181,8 @@ def _flips(answer: Alternative) -> doc.Table:
 
 def _bounds_table(answer: Alternative) -> doc.Table:
     """Return the table of the bounds."""
-    rows = [
-        {"more": more, **{of: (0.0, bound[of]) for of in ("chance", "seen", "true")}}
-        for more, bound in answer.bounds.items()
-    ]
+    bounds = {more: {of: (0.0, end) for of, end in b.items()} for more, b in answer.bounds.items()}
+    rows = [{"more": more, **bound} for more, bound in bounds.items()]
     return named_table(_ALTERNATIVE, "bounds", rows, level=answer.comparison.level)
 
 
@@ -196,21 +192,19 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
     if search is None:
         return
     rows = []
+    options: list[dict[str, str]] = []
     for family in search.families:
         drawn = [tried for tried in answer.tried[1:] if tried["family"] == family.name]
         smallest = min((tried["gap"] for tried in drawn if answer.allows(tried)), default=np.nan)
         needed = "yes" if family.group_at_prediction else "no"
         about = {"drawn": len(drawn), "smallest": smallest, "needed": needed}
         rows.append({**family.choices, **about})
+        for name, text in family.stated.items():
+            group, _, option = name.partition(".")
+            stated = {"component": family.choices[group], "option": option, "drawn_from": text}
+            options += [stated] if stated not in options else []
     yield named_table(_ALTERNATIVE, "drawn", rows)
-    options = {
-        (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
-        for family in search.families
-        for name, text in family.stated.items()
-    }
-    names = ("component", "option", "drawn_from")
-    rows = [dict(zip(names, option, strict=True)) for option in options]
-    yield named_table(_ALTERNATIVE, "options", rows)
+    yield named_table(_ALTERNATIVE, "options", options)
     if search.left_out:
         rows = [{"combination": what, "why": why} for what, why in search.left_out.items()]
         yield named_table(_ALTERNATIVE, "left_out", rows)
@@ -220,16 +214,8 @@ def _standing(answer: Alternative, position: int) -> str:
     tried = answer.tried[position]
     if tried["reason"]:
         return "failed"
-    standing = {"in use": position == 0, "chosen": position == answer.chosen_index}
-    words = ", ".join(word for word, holds in standing.items() if holds)
-    return words or ("" if answer.allows(tried) else "error too large")
-
-
-# Column of the log -> what it has of a candidate.
-_LOG = {
-    "what": "what", "gap": "gap", "error_rate": "error",
-    "group_at_prediction": "group_at_prediction", "cpu_seconds": "seconds", "reason": "reason",
-}  # fmt: skip
+    words = ["in use"] * (position == 0) + ["chosen"] * (position == answer.chosen_index)
+    return ", ".join(words) or ("" if answer.allows(tried) else "error too large")
 
 
 def _log(answer: Alternative) -> list[dict[str, Any]]:
@@ -238,7 +224,12 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
         {
             "number": position,
             "standing": _standing(answer, position),
-            **{column: tried[name] for column, name in _LOG.items()},
+            "what": tried["what"],
+            "gap": tried["gap"],
+            "error_rate": tried["error"],
+            "group_at_prediction": tried["group_at_prediction"],
+            "cpu_seconds": tried["seconds"],
+            "reason": tried["reason"],
         }
         for position, tried in enumerate(answer.tried)
     ]
@@ -246,13 +237,9 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
 
 def _candidates_table(answer: Alternative) -> doc.Table:
     """Return the table of tried candidates: the allowed ones first, sorted by gap."""
-
-    def order(row: alternative.Row) -> tuple[bool, bool, float]:
-        return bool(row["reason"]), not answer.allows(row), row["gap"]
-
     rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
     without = [] if any(row["reason"] for row in rows) else ["reason"]
-    rows.sort(key=order)
+    rows.sort(key=lambda row: (bool(row["reason"]), not answer.allows(row), row["gap"]))
     return named_table(_ALTERNATIVE, "tried", rows, without=without, gap=answer.comparison.label)
 
 
@@ -279,6 +266,10 @@ def _data(answer: Alternative) -> dict[str, Any]:
     }
     if search is not None:
         families = [{**family.choices, "options": family.options} for family in search.families]
+        seen, true = (
+            {str(more): [0.0, bound[of]] for more, bound in answer.bounds.items()}
+            for of in ("seen", "true")
+        )
         figures["search"] = {
             "drawn": len(search.trials),
             **_fields(search, "ended", "worth"),
@@ -287,15 +278,11 @@ def _data(answer: Alternative) -> dict[str, Any]:
             "families": families,
             "left_out": dict(search.left_out),
             "chance_of_better": [0.0, search.chance],
-            "gain_on_validation_rows": _gains(answer, "seen"),
-            "further_gain": _gains(answer, "true"),
+            "gain_on_validation_rows": seen,
+            "further_gain": true,
             "source": SOURCE,
         }
     return figures
-
-
-def _gains(answer: Alternative, of: str) -> dict[str, list[float]]:
-    return {str(more): [0.0, bound[of]] for more, bound in answer.bounds.items()}
 
 
 def _fields(record: object, *names: str) -> dict[str, Any]:
@@ -329,10 +316,8 @@ def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     remarks = ", ".join(f"{number} {words}" for words, number in counts.items() if number)
     tried = counted(len(answer.trials) - 1, "trial") + (f" ({remarks})" if remarks else "")
     by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains).removeprefix("the ")
-    default, chosen = ids
-    return sentence_of(
-        _TUNING, "tried", tried=tried, values=values, by=by, chosen=chosen, default=default
-    )
+    told = {"tried": tried, "values": values, "by": by}
+    return sentence_of(_TUNING, "tried", default=ids[0], chosen=ids[1], **told)
 
 
 def _promise(row: alternative.Row, answer: TuningResult) -> str:
@@ -358,9 +343,8 @@ def _trials(answer: TuningResult, search: Search) -> doc.Table:
     columns = [doc.Column("trial")] + [doc.Column(name.rpartition(".")[2]) for name in names]
     columns += [doc.Column(goal.label, "number") for goal in search.goals]
     columns += [doc.Column("repeats", "count"), doc.Column("standing")]
-    estimates = {
-        n: trial.estimates(search.goals) for n, trial in enumerate(answer.trials) if not trial.error
-    }
+    trials = {n: trial for n, trial in enumerate(answer.trials) if not trial.error}
+    estimates = {n: trial.estimates(search.goals) for n, trial in trials.items()}
     values_of = {n: np.array([e.value for e in of]) for n, of in estimates.items()}
     frontier = set[int]()
     if len(search.goals) > 1 and values_of:
@@ -368,7 +352,7 @@ def _trials(answer: TuningResult, search: Search) -> doc.Table:
         frontier = set(np.array([*values_of])[~beaten].tolist())
     rows = []
     for n in sorted(values_of, key=lambda n: float(search.tuning.score(values_of[n]))):
-        trial = answer.trials[n]
+        trial = trials[n]
         standings = {
             "untuned": n == 0,
             "chosen": n == answer.position,
@@ -405,9 +389,8 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> doc.Document:
     ----------
     names : a label for each run, by id.
     """
-    by = choice.runs[0].protect
-    data = choice.runs[0].choices["dataset"]
-    title = f"The best of {len(choice.runs)} runs of {data} by {by}"
+    first = choice.runs[0]
+    title = f"The best of {len(choice.runs)} runs of {first.choices['dataset']} by {first.protect}"
     lead = [doc.Paragraph(_sentences(choice, names))]
     tables = [_chosen_run_table(choice), _runs_table(choice, names)]
     notes = [*choice.notes, *_why_table_differs(choice)]
@@ -447,14 +430,12 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         "best": _best(choice),
         "level": choice.level,
     }
-    _, *bounded = choice.judged
+    limited = (np.isfinite(of["at_once"][1]) for of in choice.judged)
+    all_lower = all(of["metric"].better == "lower" for of in choice.judged)
     holding = {
         "within" if choice.bounds else "among": True,
         "apart" if choice.apart else "corrected": True,
-        "at_once": len(bounded) == 1
-        and all(
-            of["metric"].better == "lower" and np.isfinite(of["at_once"][1]) for of in choice.judged
-        ),
+        "at_once": len(choice.judged) == 2 and all_lower and all(limited),
     }
     return " ".join([*sentences_of(_CHOICE, holding, **values), _near_text(choice, names)])
 
@@ -521,15 +502,10 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> doc.Table:
     values = np.column_stack([choice.shown, choice.values])
     judged = [doc.Column(_name(choice, judged["metric"]), "number") for judged in choice.judged]
     order = np.lexsort((choice.objectives, ~choice.eligible)).tolist()
-    rows = [
-        [
-            names[choice.runs[i].id],
-            choice.runs[i].id,
-            *values[i, : len(judged)],
-            _standing_of_run(choice, i),
-        ]
-        for i in order
-    ]
+    rows = []
+    for i in order:
+        run, measured = choice.runs[i].id, values[i, : len(judged)]
+        rows.append([names[run], run, *measured, _standing_of_run(choice, i)])
     rule = int(choice.eligible.sum())
     rules = frozenset({rule} if 0 < rule < len(order) else ())
     holding = {"runs_apart" if choice.apart else "runs_test": True, "runs_beyond": rules}

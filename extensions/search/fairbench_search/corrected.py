@@ -43,9 +43,8 @@ _AS_OBSERVED, _MODERATE, _FAR = 0.0, 1.5, 3.0
 _KEPT = 0.9
 _ROUNDING = 1e-9
 _AS_SHORT = 1.003  # a more symmetric interval may be longer than the shortest by this factor
-_RARELY = (
-    0.02  # a supposition is skipped if some candidate is within all bounds less often than this
-)
+# A supposition is skipped if some candidate is within all bounds less often than this.
+_RARELY = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +81,14 @@ class Candidates:
         return np.asarray(self.parts @ self.contrasts.T)
 
     @cached_property
+    def sizes(self) -> Floats:
+        """The differences, without their signs where these do not matter, (k, m)."""
+        return np.abs(self.differences) if self.folded else self.differences
+
+    @cached_property
     def objectives(self) -> Floats:
         """The objectives of the candidates, which are minimised, (k,)."""
-        sizes: Floats = np.abs(self.differences) if self.folded else self.differences
-        return np.asarray(sizes.max(axis=1))
+        return np.asarray(self.sizes.max(axis=1))
 
     @cached_property
     def errors(self) -> Floats:
@@ -102,14 +105,7 @@ class Candidates:
     @cached_property
     def widest(self) -> Rows:
         """The position of each candidate's largest difference, (k,)."""
-        sizes = np.abs(self.differences) if self.folded else self.differences
-        return np.asarray(sizes.argmax(axis=1))
-
-    @cached_property
-    def signs(self) -> Floats:
-        """The sign of each candidate's largest difference, (k,): 1 where signs matter."""
-        widest = self.differences[np.arange(len(self.parts)), self.widest]
-        return np.where(self.folded & (widest < 0), -1.0, 1.0)
+        return np.asarray(self.sizes.argmax(axis=1))
 
     @cached_property
     def eligible(self) -> Mask:
@@ -119,7 +115,8 @@ class Candidates:
     def widest_noise(self) -> Floats:
         """Return the draws of the error of each candidate's largest difference, (T, k)."""
         noise = np.einsum("tkb,kb->tk", self.part_noise, self.contrasts[self.widest], optimize=True)
-        return np.asarray(noise * self.signs)
+        widest = self.differences[np.arange(len(self.parts)), self.widest]
+        return np.where(self.folded & (widest < 0), -noise, noise)
 
 
 def critical(tail: Any, degrees: float = np.inf) -> Any:
@@ -170,14 +167,10 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
         raise ValueError("no candidate is within the bounds: none is chosen")
     choices = list(_simulate_choices(candidates, chosen))
     (without_choice, _), missed = choices[0], 1 - level
-    tails = [
-        _shortest(
-            without_choice[:, quantity],
-            [(errors[:, quantity], allowed * missed) for errors, allowed in choices[1:]],
-            missed,
-        )
-        for quantity in range(without_choice.shape[1])
-    ]
+    tails = []
+    for quantity, alone in enumerate(without_choice.T):
+        supposed = [(errors[:, quantity], allowed * missed) for errors, allowed in choices[1:]]
+        tails.append(_shortest(alone, supposed, missed))
     # The quantile of the lowest error of any quantity in a draw.
     lowest = [
         float(np.sort(errors.min(axis=1))[int(allowed * missed * len(errors))])
@@ -390,10 +383,9 @@ def _behind(candidates: Candidates, index: int, reach: float) -> Mask:
     covariance = candidates.widest_noise().T @ other_noise / len(other_noise)
     widest_errors = candidates.errors[np.arange(len(candidates.parts)), candidates.widest]
     behind = np.ones(len(candidates.parts), bool)
+    variances = widest_errors[:, None] ** 2 + candidates.errors[index] ** 2
     for sign in (1.0, -1.0) if candidates.folded else (1.0,):
-        variance = (
-            widest_errors[:, None] ** 2 + candidates.errors[index] ** 2 - 2 * sign * covariance
-        )
+        variance = variances - 2 * sign * covariance
         ahead = candidates.objectives[:, None] - sign * candidates.differences[index]
         behind &= (ahead - reach * np.sqrt(np.maximum(variance, 0)) > 0).all(axis=1)
     behind[index] = False

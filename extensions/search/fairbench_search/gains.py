@@ -68,18 +68,16 @@ class GoalRows:
         """Return the rows of the first folds."""
         kept = self.fold < folds
         columns = {name: values[kept] for name, values in self.columns.items()}
-        ids = self.fold[kept], self.unit[kept]
-        return GoalRows(*ids, self.target[kept], self.group[kept], columns, self.groups)
+        arrays = (of[kept] for of in (self.fold, self.unit, self.target, self.group))
+        return GoalRows(*arrays, columns, self.groups)
 
 
 def together(folds: Sequence[GoalRows]) -> GoalRows:
     """Return the rows of several folds, one after the other."""
     by_row = zip(*((rows.fold, rows.unit, rows.target, rows.group) for rows in folds), strict=True)
-    columns = {
-        name: np.concatenate([rows.columns[name] for rows in folds]) for name in folds[0].columns
-    }
-    fold, unit, target, group = map(np.concatenate, by_row)
-    return GoalRows(fold, unit, target, group, columns, folds[0].groups)
+    first = folds[0]
+    columns = {name: np.concatenate([of.columns[name] for of in folds]) for name in first.columns}
+    return GoalRows(*map(np.concatenate, by_row), columns, first.groups)
 
 
 @dataclass(frozen=True, eq=False)

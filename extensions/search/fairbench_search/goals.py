@@ -108,47 +108,36 @@ class Goal:
         in each group, and a side holds a weight for each of them; see `_gap_sides`.
         """
         cells = (2 * rows.target + rows.columns["prediction"]).astype(np.int64)
+        groups = [np.ones(len(cells), bool)]
         if self.metric.is_gap:
             groups = [rows.group == g for g in range(rows.groups)]
-        else:
-            groups = [np.ones(len(cells), bool)]
-        estimates = [
-            _rate_estimate(rate, cells, in_group)
-            for rate in self.metric.rates
-            for in_group in groups
-        ]
-        rates, influence, least = (
-            np.stack(column, axis=-1) for column in zip(*estimates, strict=True)
-        )
+        parts = [(rate, in_group) for rate in self.metric.rates for in_group in groups]
+        estimates = [_rate_estimate(rate, cells, in_group) for rate, in_group in parts]
+        rates, influence, least = (np.stack(of, axis=-1) for of in zip(*estimates, strict=True))
         defined = np.isfinite(rates)
         if self.metric.is_gap:
-            sides = self._gap_sides(defined, len(groups))
+            sides = self._gap_sides(defined, [rate.name for rate, _ in parts])
         else:
             # The one side (1, R) of a mean of R rates, or none (0, R) if one is undefined.
             side = np.full((1, len(rates)), self.sign / len(rates))
             sides = side if defined.all() else side[:0]
         return GoalEstimate(np.where(defined, rates, 0), influence, least, sides, self.sign)
 
-    def _gap_sides(self, defined: Mask, n_groups: int) -> Floats:
+    def _gap_sides(self, defined: Mask, names: Sequence[str]) -> Floats:
         """Return the sides (2 P, R) of a largest gap: both signs of each of P differences.
 
         Differences are between two groups that both have the rate.
 
         Parameters
         ----------
-        defined : (R,) whether each rate of each group exists: all groups of the first rate, then
-            all groups of the second.
+        defined : (R,) whether each rate of each group exists.
+        names : (R,) which rate it is.
         """
         unit = np.eye(len(defined))
-        pairs = [
-            (n_groups * rate + a, n_groups * rate + b)
-            for rate in range(len(self.metric.rates))
-            for a, b in combinations(range(n_groups), 2)
-        ]
         sides = [
             sign * (unit[first] - unit[second])
-            for first, second in pairs
-            if defined[first] and defined[second]
+            for first, second in combinations(np.flatnonzero(defined), 2)
+            if names[first] == names[second]
             for sign in (1.0, -1.0)
         ]
         return np.array(sides).reshape(-1, len(defined))

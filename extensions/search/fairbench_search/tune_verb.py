@@ -31,6 +31,7 @@ from fairbench.cli.verbs.run import run_words
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word, option, value_word
 from fairbench.core.text import fixed, said
+from fairbench.experiments.configuration import Config
 from fairbench.experiments.execute import prepared
 from fairbench.results.record import TUNING
 from fairbench_search.alternative import options_shown, tuned
@@ -74,12 +75,11 @@ def _tune(options: _TuneOptions) -> int:
     """
     tuning_options = tuple(Tuning.__dataclass_fields__)
     check_run_words(dict(options.words), tuning_options)
-    texts = {
-        **{f"hydra.sweeper.{name}": hydra_word(getattr(options, name)) for name in tuning_options},
-        "results": hydra_word(str(options.results)),
-    }
-    words = [f"{name}={text}" for name, text in (*options.words, *texts.items())]
-    return run_words(["-m", "hydra/sweeper=tune", *words])
+    values = {f"hydra.sweeper.{name}": getattr(options, name) for name in tuning_options}
+    values["results"] = str(options.results)
+    own = [f"{name}={hydra_word(value)}" for name, value in values.items()]
+    words = [f"{name}={text}" for name, text in options.words]
+    return run_words(["-m", "hydra/sweeper=tune", *words, *own])
 
 
 def check_run_words(names: Iterable[str], own: Sequence[str]) -> None:
@@ -131,13 +131,12 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, Tuning]:
         fixed = (*fixed, f"purpose={TUNING}")
     base = line.compose(fixed)
     protect_from_collection([base["results"]], locks, make=not base["plan"])
-    search = Search(
-        options,
-        [Family({}, {}, tuple(dimension(space, base) for space in line.spaces.values()))],
-        lambda values: line.compose([*fixed, *typed(values)]),
-        line.executor(base),
-    )
-    return search, options
+    family = Family({}, {}, tuple(dimension(space, base) for space in line.spaces.values()))
+
+    def compose(values: Mapping[str, Any]) -> Config:
+        return line.compose([*fixed, *typed(values)])
+
+    return Search(options, [family], compose, line.executor(base)), options
 
 
 def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
@@ -129,12 +129,11 @@ def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
         raise UserError(said("fairbench_search", "damaged_study", path=path)) from error
     if before != dict(space):
         differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
-        was, now = (
-            ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
-            for side in (before, space)
-        )
-        texts = {"folder": folder, "was": was, "now": now}
-        raise UserError(said("fairbench_search", "another_space", **texts))
+        texts = {
+            name: ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
+            for name, side in {"was": before, "now": space}.items()
+        }
+        raise UserError(said("fairbench_search", "another_space", folder=folder, **texts))
 
 
 def _read_trial(line: bytes) -> dict[str, Any]:
@@ -276,12 +275,9 @@ class Family:
 
     def has(self, values: Values) -> bool:
         """Say whether values are those of one of its candidates."""
-        fixed = {**self.choices, **self.fixed}
-        return (
-            values.keys() == {*fixed, *(dimension.name for dimension in self.space)}
-            and fixed.items() <= values.items()
-            and all(dimension.has(values[dimension.name]) for dimension in self.space)
-        )
+        fixed, drawn = {**self.choices, **self.fixed}, {of.name: of for of in self.space}
+        is_alike = values.keys() == {*fixed, *drawn} and fixed.items() <= values.items()
+        return is_alike and all(of.has(values[name]) for name, of in drawn.items())
 
     @property
     def count(self) -> float:
@@ -405,40 +401,37 @@ class Search:
         """The dimensions of the search, as they were typed, by name."""
         return self.families[0].stated
 
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Lock the study, so that no other process works on it."""
-        path = self.default_plan.store.root / "locks" / f"tuning-{self.folder.name}.lock"
-        try:
-            with locked(path, seconds=0.0):
-                yield
-        except BusyError as error:
-            raise UserError(f"this study is being tuned by {error}: wait for its end") from error
-
     def carry_out(self) -> list[Trial]:
         """Search until the budget is spent; return the default and all trials, in order."""
         self.check()
-        starts_anew = not self.default_plan.config["resume"]
-        with self._lock():
-            begin_study(self.folder, self.searched, again=starts_anew)
-            stored = stored_trials(self.folder, self.families)
-            self.default = self._judge({}, None)
-            if self.default.error:
-                raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
-            self.show(0, self.default)
-            for line in stored[: self.tuning.trials]:
-                trial = self._judge(line["values"], line["folds"] or None)
-                trial.stopped = bool(line["stopped"])
-                self._add(trial)
-            while self._goes_on():
-                trial = self._judge(self._propose(len(self.trials)), None)
-                self._add(trial)
-                add_trial(self.folder, trial.line(self._objective_values(trial)))
-                errors = [trial.error for trial in self.trials]
-                if len(errors) >= min(5, self.tuning.trials) and all(errors):
-                    first = f"; the first: {errors[0]}"
-                    raise UserError(f"none of {len(errors)} trials has a value{first}")
+        # No other process works on the study meanwhile.
+        path = self.default_plan.store.root / "locks" / f"tuning-{self.folder.name}.lock"
+        try:
+            with locked(path, seconds=0.0):
+                self._carry_out()
+        except BusyError as error:
+            raise UserError(f"this study is being tuned by {error}: wait for its end") from error
         return self.everyone
+
+    def _carry_out(self) -> None:
+        begin_study(self.folder, self.searched, again=not self.default_plan.config["resume"])
+        stored = stored_trials(self.folder, self.families)
+        self.default = self._judge({}, None)
+        if self.default.error:
+            raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
+        self.show(0, self.default)
+        for line in stored[: self.tuning.trials]:
+            trial = self._judge(line["values"], line["folds"] or None)
+            trial.stopped = bool(line["stopped"])
+            self._add(trial)
+        while self._goes_on():
+            trial = self._judge(self._propose(len(self.trials)), None)
+            self._add(trial)
+            add_trial(self.folder, trial.line(self._objective_values(trial)))
+            errors = [trial.error for trial in self.trials]
+            if len(errors) >= min(5, self.tuning.trials) and all(errors):
+                first = f"; the first: {errors[0]}"
+                raise UserError(f"none of {len(errors)} trials has a value{first}")
 
     def _add(self, trial: Trial) -> None:
         self.trials.append(trial)
@@ -460,14 +453,10 @@ class Search:
         return [self.default, *self.trials]
 
     @property
-    def count(self) -> float:
-        """The number of all possible candidates."""
-        return sum(family.count for family in self.families)
-
-    @property
     def tried_all(self) -> bool:
         """Whether every point of the space was tried; never of an interval of real numbers."""
-        return len({tuple(trial.values.items()) for trial in self.trials}) >= self.count
+        tried = {tuple(trial.values.items()) for trial in self.trials}
+        return len(tried) >= sum(family.count for family in self.families)
 
     def _propose(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""
@@ -476,18 +465,12 @@ class Search:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         distributions = {dimension.name: dimension.distribution for dimension in self.space}
         seed = integer_seed(rng(self._run.study.seed, "tuning", number))
-        study = optuna.create_study(
-            directions=["minimize"] * len(self.goals),
-            sampler=optuna.samplers.TPESampler(seed=seed),
-        )
+        ways, sampler = ["minimize"] * len(self.goals), optuna.samplers.TPESampler(seed=seed)
+        study = optuna.create_study(directions=ways, sampler=sampler)
         for trial in self.trials:
             if not trial.error:
-                finished = optuna.trial.create_trial(
-                    params=trial.values,
-                    distributions=distributions,
-                    values=self._objective_values(trial),
-                )
-                study.add_trial(finished)
+                finished = {"params": trial.values, "values": self._objective_values(trial)}
+                study.add_trial(optuna.trial.create_trial(distributions=distributions, **finished))
         return dict(study.ask(distributions).params)
 
     def _judge(self, values: Values, folds: int | None) -> Trial:
@@ -514,9 +497,8 @@ class Search:
         assert trial.plan is not None
         run = prepared(trial.plan)
         parts = list[GoalRows]()
-        cells = sorted(
-            (cell for cell in run.cells if not cell.variant), key=lambda cell: cell.repeat_and_fold
-        )[:folds]
+        own = (cell for cell in run.cells if not cell.variant)
+        cells = sorted(own, key=lambda cell: cell.repeat_and_fold)[:folds]
         # No cell of any trial so far is to be collected as garbage.
         plans = [self.default_plan, *(trial.plan for trial in self.trials if trial.plan)]
         kept = [*(cell for plan in plans for cell in plan.cells), *(cell.id for cell in cells)]
@@ -547,18 +529,17 @@ class Search:
         ------
         UserError : one cannot be.
         """
-        refit = not planned.config["resume"]
-        missing = [
-            WorkUnit(planned, cell.id) for cell in cells if refit or not planned.store.has(cell.id)
+        wanted = [
+            of.id for of in cells if not (planned.config["resume"] and planned.store.has(of.id))
         ]
+        missing = [WorkUnit(planned, cell) for cell in wanted]
         while missing:
             results = list(self.executor(missing))
             self.fitted += sum(result.computed for result in results)
             if errors := [result.error for result in results if result.error]:
                 raise UserError(errors[0])
-            missing = [
-                WorkUnit(planned, result.unit.cell, wait=True) for result in results if result.busy
-            ]
+            busy = [result.unit.cell for result in results if result.busy]
+            missing = [WorkUnit(planned, cell, wait=True) for cell in busy]
 
     def _surely_worse(self, trial: Trial, folds: int) -> bool:
         """Return whether one finished trial is better in every objective, on the same rows."""
@@ -612,8 +593,7 @@ class DrawnSearch(Search):
         UserError : an unknown gap, no rows that choose alone, or several fits of one candidate.
         """
         self._check_rows()
-        if len(self.default_plan.cells) > 1:
-            cells = len(self.default_plan.cells)
+        if (cells := len(self.default_plan.cells)) > 1:
             raise UserError(said("fairbench_search", "several_cells", cells=cells))
 
     @property
@@ -660,11 +640,8 @@ class DrawnSearch(Search):
     @property
     def ended(self) -> str:
         """Why it ended: by ``worth``, as the ``whole`` was tried, by ``trials`` or the CPU time."""
-        if self.is_enough:
-            return "worth"
-        if self.tried_all:
-            return "whole"
-        return "trials" if len(self.trials) >= self.tuning.trials else "cpu_seconds"
+        spent = "trials" if len(self.trials) >= self.tuning.trials else "cpu_seconds"
+        return "worth" if self.is_enough else "whole" if self.tried_all else spent
 
     def _goes_on(self) -> bool:
         return super()._goes_on() and not self.is_enough

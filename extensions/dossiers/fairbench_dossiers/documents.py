@@ -144,12 +144,9 @@ class _RulePack:
     def unverified(self, day: date) -> list[str]:
         """Return a sentence that names the rules whose words were not read; none if all were."""
         rules = self.on(day)
-        unread = [rule for rule in rules if not rule.verified]
-        if not unread:
-            return []
-        named = "; ".join(f"{rule.what} ({rule.citation})" for rule in unread)
+        unread = [f"{rule.what} ({rule.citation})" for rule in rules if not rule.verified]
         counts = {"unread": len(unread), "items": counted(len(rules), "item")}
-        return [_said("unverified", named=named, **counts)]
+        return [_said("unverified", named="; ".join(unread), **counts)] * bool(unread)
 
     def status_on(self, day: date) -> str:
         """Return its status, unless nothing of it applies yet on a day."""
@@ -212,12 +209,9 @@ def pack_of(name: str) -> _RulePack:
 def read_pack(text: str) -> _RulePack:
     """Return the pack that a TOML text of this project holds."""
     content = tomllib.loads(text)
-    sources = {None: None, **content.get("sources", {})}
-    rules = [
-        Rule(**{**about, "source": sources[about.get("source")]})
-        for about in content.get("rule", [])
-    ]
-    return _RulePack(**content["pack"], rules=tuple(rules))
+    sources, rules = {None: None, **content.get("sources", {})}, content.get("rule", [])
+    read = tuple(Rule(**{**about, "source": sources[about.get("source")]}) for about in rules)
+    return _RulePack(**content["pack"], rules=read)
 
 
 def names_told(rules: Iterable[Rule]) -> list[str]:
@@ -313,10 +307,16 @@ def dossier(
         for rule in pack.on(day)
         if rule.key not in without and rule.when in ("", about)
     ]
-    unseen, todo = _on_missing(asked)
+    # Above all, what is missing are answers that only people have.
+    missing = [answer["key"] for answer in asked if answer["status"] == MISSING]
+    told = {"count": len(missing), "asked": len(asked), "first": missing[:1]}
+    tell = partial(sentences_of, named=", ".join(missing), **told)
+    unseen = tell(_PAGE, {"notice": True, "missing": missing})
+    todo = tell(_PAGE, {"answer": missing, "again": True})
     summary = measured.summary or model.ExecutiveSummary([])
     verdict = measured.verdict or model.Verdict((), ())
     warnings = pack.warnings(day)
+    in_words = model.Details(_said("read"), [_quotations(asked)], is_open=True)
     facts = ("title", "jurisdiction", "version", "checked", "review_by", "about")
     about_pack = {
         **{fact: str(getattr(pack, fact)) for fact in facts},
@@ -332,11 +332,7 @@ def dossier(
         sections=[
             model.Section("What is asked for", [_questions_table(asked)], name="asked"),
             *measured.sections,
-            model.Section(
-                "The rules in their own words",
-                [model.Details(_said("read"), [_quotations(asked)], is_open=True)],
-                name="rules",
-            ),
+            model.Section("The rules in their own words", [in_words], name="rules"),
         ],
         lead=[
             model.Paragraph(f"Of the predictions in {options.path.name}.", "note"),
@@ -377,16 +373,6 @@ def _answered(rule: Rule, what: str, answer: str, day: date) -> dict[str, Any]:
     }
 
 
-def _on_missing(asked: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """Return what is not seen here, and what to do: above all, answers that only people have."""
-    missing = [answer["key"] for answer in asked if answer["status"] == MISSING]
-    counts = {"count": len(missing), "asked": len(asked)}
-    unseen = {"notice": True, "missing": missing}
-    todo = {"answer": missing, "again": True}
-    names = {"first": missing[:1], "named": ", ".join(missing)}
-    return sentences_of(_PAGE, unseen, **counts), sentences_of(_PAGE, todo, **names)
-
-
 def _questions_table(asked: Sequence[Mapping[str, Any]]) -> model.Table:
     """Return the table of what is asked for, by which rule, and the answers."""
     shown = []
@@ -418,28 +404,17 @@ _OF_PACKS = ("name", "jurisdiction", "version", "checked", "review_by")
 
 def list_of_packs(day: date) -> model.Document:
     """Return a table of all packs as they are on a day, with a sentence on each."""
-    packs = [pack_of(name) for name in pack_names()]
-    rows = [
-        {
-            **{name: str(getattr(pack, name)) for name in _OF_PACKS},
-            "status": pack.status_on(day),
-            "verified": pack.verified(day) if pack.rules else "no rules",
-        }
-        for pack in packs
-    ]
-    sentences = []
-    for pack in packs:
+    rows, sentences = [], []
+    for pack in map(pack_of, pack_names()):
+        verified = pack.verified(day) if pack.rules else "no rules"
+        row = {name: str(getattr(pack, name)) for name in _OF_PACKS}
+        rows.append({**row, "status": pack.status_on(day), "verified": verified})
         said = [*pack.warnings(day), *pack.unverified(day)] if pack.rules else []
         about = f"{pack.title}. {pack.about}"
         sentences += [f"{pack.name}: {text}" for text in (about, *said)]
+    blocks = named_table(_PAGE, "packs", rows), model.Items(sentences)
     title = f"Rules of dossiers, as of {_written_day(day)}"
-    return model.Document(
-        title,
-        [
-            model.Section("", [named_table(_PAGE, "packs", rows)]),
-            model.Section("", [model.Items(sentences)]),
-        ],
-    )
+    return model.Document(title, [model.Section("", [block]) for block in blocks])
 
 
 _OF_EVERYONE = (
@@ -454,21 +429,21 @@ def model_card(
 ) -> model.Document:
     """Return a model card (Mitchell et al. 2019) whose figures have intervals."""
     assessment = assess(read_audit_table(options, frame=frame).of_selected(), options)
-    combined = [name for name in assessment.table.groups if name not in options.group]
+    combined = ", ".join(name for name in assessment.table.groups if name not in options.group)
+    by_combined = f"in the tables by group, of {combined}" if combined else ""
     decided = f"a score above {options.threshold:g} is a positive decision"
     if options.prediction:
         decided = f"decisions are those of '{options.prediction}'"
     answers = {
+        **human_answers,
         "factors": ", ".join(options.group),
         "metrics": f"rates and scores with 95 % intervals; {decided}",
         "evaluated_rows": _rows_and_labels(assessment),
         "unitary_results": "in the tables by group",
-        "intersectional_results": f"in the tables by group, of {', '.join(combined)}"
-        if combined
-        else "there is one attribute alone",
+        "intersectional_results": by_combined or "there is one attribute alone",
         "caveats": "under notes, and under what was not looked at",
     }
-    return _with_audit("model-card", "Model card", assessment, {**human_answers, **answers}, day)
+    return _with_audit("model-card", "Model card", assessment, answers, day)
 
 
 def ai_act(
@@ -479,33 +454,29 @@ def ai_act(
     single = [size for size in assessment.sizes if size["attribute"] in options.group]
     smallest = sorted(single, key=lambda size: size["rows"])[:3]
     small = [f"{row['attribute']}: {row['group']} ({count(row['rows'])})" for row in smallest]
-    unknown = [
-        f"{row['attribute']}: {count(row['rows'])}" for row in single if says_nothing(row["group"])
-    ]
+    silent = (row for row in single if says_nothing(row["group"]))
+    unknown = [f"{row['attribute']}: {count(row['rows'])}" for row in silent]
+    unlabelled = count(len(assessment.table) - assessment.labels)
+    # How many gaps are large, small, and open: of those these rows cannot tell.
+    verdicts = [gap.verdict for gap in assessment.gaps if not gap.fixed]
+    found = {"large": verdicts.count(LARGE), "small": verdicts.count(SMALL), "gaps": len(verdicts)}
+    still_open = found["gaps"] - found["large"] - found["small"]
     answers = {
+        **human_answers,
         "quantity": f"of this file: {_rows_and_labels(assessment)}; what is open stands with the "
         "gaps",
-        "biases": _verdicts(assessment),
-        "shortcomings": f"of this file: {count(len(assessment.table) - assessment.labels)} rows "
-        f"without a label; group not known: {'; '.join(unknown) or 'of nobody'}",
+        "biases": _said("verdicts", still_open=still_open, **found),
+        "shortcomings": f"of this file: {unlabelled} rows without a label; group not known: "
+        f"{'; '.join(unknown) or 'of nobody'}",
         "representativeness": "rows of every group of this file are in the tables; the smallest: "
         f"{'; '.join(small)}",
         "accuracy": "overall, with intervals, in the tables",
         "accuracy_by_group": "by group, with intervals, in the tables",
     }
     title = "AI Act: what was measured of a high-risk system, and what is missing"
-    document = _with_audit("ai-act", title, assessment, {**human_answers, **answers}, day)
+    document = _with_audit("ai-act", title, assessment, answers, day)
     summary = document.summary or model.ExecutiveSummary([])
     return replace(document, summary=replace(summary, unseen=[_said("one_file"), *summary.unseen]))
-
-
-def _verdicts(assessment: Assessment) -> str:
-    """Return how many gaps are large, small, and open: of those these rows cannot tell."""
-    gaps = [gap for gap in assessment.gaps if not gap.fixed]
-    counts = {verdict: sum(gap.verdict == verdict for gap in gaps) for verdict in (LARGE, SMALL)}
-    still_open = len(gaps) - sum(counts.values())
-    found = {"large": counts[LARGE], "small": counts[SMALL], "still_open": still_open}
-    return _said("verdicts", gaps=len(gaps), **found)
 
 
 def _rows_and_labels(assessment: Assessment) -> str:

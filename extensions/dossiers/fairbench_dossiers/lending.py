@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike
 
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.core.arrays import Codes, Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask, divide
 from fairbench.core.errors import UserError
 from fairbench.core.text import listed, number
 from fairbench.data.columns import ColumnRef, to_numbers
@@ -104,13 +104,11 @@ def lending(
     groups = {name: _known_groups(name, table, answered) for name in table.groups}
     singles = {name: groups[name] for name in options.group}
     references = {name: str(of_name.cat.categories[0]) for name, of_name in groups.items()}
-    ratios: list[Row] = []
-    odds: list[Row] = []
+    ratios, odds, best = list[Row](), list[Row](), list[Row]()
     for name, of_name in groups.items():
         favoured = table.favoured[of_name.index]
         ratios += impact_ratios_of(name, of_name, favoured, reference=references[name])
         odds += _odds(name, of_name, favoured)
-    best: list[Row] = []
     values: dict[str, Floats] = {}
     sure = [*table.read_as]
     if options.score:
@@ -201,13 +199,12 @@ def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bo
     if not options.prediction:
         return bool(table.direction.good)
     if not options.good_scores:
-        granted, refused = (
-            number(float(score[rows].mean())) if rows.any() else "unknown"
-            for rows in (table.favoured, ~table.favoured)
-        )
-        told = {"file": options.path.name, "score": options.score, "word": table.granted}
-        sides = {"granted": granted, "refused": refused, "high": HIGH, "low": LOW}
-        raise UserError(_said("which_side", **told, **sides))
+        told = {
+            side: number(float(score[rows].mean())) if rows.any() else "unknown"
+            for side, rows in {"granted": table.favoured, "refused": ~table.favoured}.items()
+        }
+        told |= {"file": options.path.name, "score": options.score, "word": table.granted}
+        raise UserError(_said("which_side", high=HIGH, low=LOW, **told))
     return options.good_scores == HIGH
 
 
@@ -307,24 +304,23 @@ def _segments(singles: Mapping[str, pd.Series], table: AuditTable) -> Iterator[R
             yield from _part_ratios(part, groups[segment_codes == index], table.favoured)
         part = {"attribute": attribute, "part": ALL_SEGMENTS, "cut": np.nan}
         codes, names = codes_of(groups)
-        cells = codes * len(segments) + segment_codes
-        shape = len(names), len(segments)
-        n_people = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-        favoured = table.favoured[groups.index]
-        n_granted = np.bincount(cells, favoured, minlength=n_people.size).reshape(shape)
+        n_people, n_granted = (np.zeros((len(names), len(segments))) for _ in range(2))
+        np.add.at(n_people, (codes, segment_codes), 1)
+        np.add.at(n_granted, (codes, segment_codes), table.favoured[groups.index])
         for group, name in enumerate(names[1:], start=1):
-            pair = StandardisedRates.of(
-                n_granted[[group, 0]], n_people[[group, 0]], mix=n_people[group]
-            )
+            both, mix = [group, 0], n_people[group]
+            pair = StandardisedRates.of(n_granted[both], n_people[both], mix=mix)
             # At (0, 1): the group's rate in the segments shared with the reference group, and its
             # ratio to the reference group's standardised rate.
+            rate, ratio = (
+                [float(of[0, 1]) for of in made()] for made in (pair.limits, pair.ratios)
+            )
             yield {
                 **part,
                 "group": name,
                 "reference": names[0],
                 "rows": int(pair.rows[0, 1]),
-                **dict(zip(_RATE, [float(array[0, 1]) for array in pair.limits()], strict=True)),
-                **dict(zip(_RATIO, [float(array[0, 1]) for array in pair.ratios()], strict=True)),
+                **dict(zip((*_RATE, *_RATIO), [*rate, *ratio], strict=True)),
             }
 
 
@@ -383,10 +379,8 @@ def _in_short(
         found = {"ratio": number(ratio, 2), "interval": ends, "reference": reference}
         yield _said("smallest", attribute=attribute, group=lowest["group"], **found)
     for measure in options.price:
-        of_price = [
-            row for row in means if row["measure"] == measure and np.isfinite(row["smd"][0])
-        ]
-        if of_price:
+        of_measure = (row for row in means if row["measure"] == measure)
+        if of_price := [row for row in of_measure if np.isfinite(row["smd"][0])]:
             yield _largest_difference(max(of_price, key=lambda row: row["smd"][0]), options)
 
 
@@ -650,8 +644,7 @@ class _Regression:
 
 
 def _group_means(values: Floats, codes: Codes) -> Floats:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.bincount(codes, values) / np.bincount(codes))
+    return divide(np.bincount(codes, values), np.bincount(codes))
 
 
 def _group_limits(

@@ -97,20 +97,17 @@ def ll144(
         for kind, name in {"sex": sex, "race": race, "sex_and_race": both}.items()
         for measure in ("rate", "impact_ratio")
     }
-    sections = [
-        section_of(
-            of_attribute,
-            rate,
-            "6 RCNY 5-300",
-            more=f". Unknown, and in no category: {count(unknown_people[name])} people",
-        )
-        for name, of_attribute in categories.items()
-    ]
+    sections = []
+    for name, of_attribute in categories.items():
+        more = f". Unknown, and in no category: {count(unknown_people[name])} people"
+        sections.append(section_of(of_attribute, rate, "6 RCNY 5-300", more=more))
     unseen = [*answered.sentences, _said("no_threshold")]
     left_out = list(map(_plain_left_out, excluded))
     if left_out:
         unseen.append(f"{len(left_out)} categories of under 2 % have a rate and no impact ratio.")
-        sections.append(_left_out_section(left_out, rate))
+        selected_as = "selected" if rate == "selection rate" else "above"
+        table = named_table(_PAGE, "left_out", left_out, selected=selected_as, rate=rate)
+        sections.append(Section("Categories left out", [table]))
     ratios = [_smallest_ratio(each, rate) for each in categories.values()]
     tables = Document(
         "Local Law 144: selection and impact by sex, race and both",
@@ -127,23 +124,25 @@ def ll144(
             "left_out": left_out,
         },
     )
+    people = count(len(frame))
+    small_ones = f"none is under 2 % of the {people} people of the file"
+    if small:
+        done = "kept; an auditor may exclude them (keep_small=false)" if keep_small else "excluded"
+        named = "; ".join(map(_name_and_size, small))
+        small_ones = f"{done}: {named}; of the {people} people of the file, unknown ones too"
     answers = {
+        **human_answers,
         "median": "" if median is None else number(median),
         "unknown": "; ".join(f"{name}: {count(n)}" for name, n in unknown_people.items()),
-        "small": _small_categories(small, len(frame), kept=keep_small),
-        "people": count(len(frame)),
+        "small": small_ones,
+        "people": people,
         **in_tables,
     }
-    return dossier(
-        "ll144",
-        tables,
-        options,
-        {**human_answers, **answers},
-        day,
-        about=DECISIONS if median is None else SCORES,
-        names={"sex": sex, "race": race, "both": both},
-        without=() if excluded else ("exclusion_reason",),
-    )
+    about = DECISIONS if median is None else SCORES
+    names = {"sex": sex, "race": race, "both": both}
+    without = () if excluded else ("exclusion_reason",)
+    how: dict[str, Any] = {"about": about, "names": names, "without": without}
+    return dossier("ll144", tables, options, answers, day, **how)
 
 
 def _refuse_others(options: Options) -> None:
@@ -171,15 +170,6 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
     return selected, median, f"Counted: {options.score} {side} its median; {good} scores are good."
 
 
-def _small_categories(small: Sequence[Row], people: int, *, kept: bool) -> str:
-    """Return which categories are under 2 %, of how many people, and what was done with them."""
-    if not small:
-        return f"none is under 2 % of the {count(people)} people of the file"
-    names = "; ".join(_name_and_size(category) for category in small)
-    done = "kept; an auditor may exclude them (keep_small=false)" if kept else "excluded"
-    return f"{done}: {names}; of the {count(people)} people of the file, unknown ones too"
-
-
 def _name_and_size(category: Row) -> str:
     return f"{category['attribute']}: {category['group']} ({count(category['rows'])})"
 
@@ -195,13 +185,6 @@ def _plain_left_out(category: Row) -> dict[str, Any]:
         "lower": category["ours"]["rate_lower"],
         "upper": category["ours"]["rate_upper"],
     }
-
-
-def _left_out_section(left_out: Sequence[Mapping[str, Any]], rate: str) -> Section:
-    """Return the section of the categories that are too small to have a ratio."""
-    selected = "selected" if rate == "selection rate" else "above"
-    table = named_table(_PAGE, "left_out", left_out, selected=selected, rate=rate)
-    return Section("Categories left out", [table])
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,26 +304,17 @@ def _smallest_ratio(categories: Sequence[Row], rate: str) -> str:
     if lowest["ratio"] == 1:
         return _said("alike", lowest=lowest, rate=rate)
     top = next(row for row in categories if row["group"] in first["most_selected"])
-    ours, both = lowest["ours"], (lowest, top)
-    values = {name: number(ours[name], 2) for name in ("lower", "upper", "ratio")}
-    values["interval"] = "{lower} to {upper}".format(**values)
-    same = ours["reference"] in first["most_selected"]
-    said = "our_interval" if same else "our_ratio"
-    of_lowest, of_top = map(_selected_of_all, both)
-    return _said(
-        "smallest",
-        lowest=lowest,
-        ratio=number(lowest["ratio"], 2),
-        of_lowest=of_lowest,
-        most=some_of(first["most_selected"]),
-        of_top=of_top,
-        ours=_said(said, reference=ours["reference"], **values),
-    )
-
-
-def _selected_of_all(category: Row) -> str:
-    """Return how many of a category's people are selected, as "3 of 10"."""
-    return f"{count(category['selected'])} of {count(category['rows'])}"
+    ours = lowest["ours"]
+    figures = {name: number(ours[name], 2) for name in ("lower", "upper", "ratio")}
+    figures["interval"] = "{lower} to {upper}".format(**figures)
+    said = "our_interval" if ours["reference"] in first["most_selected"] else "our_ratio"
+    of_lowest, of_top = (f"{count(of['selected'])} of {count(of['rows'])}" for of in (lowest, top))
+    values = {
+        "ratio": number(lowest["ratio"], 2),
+        "most": some_of(first["most_selected"]),
+        "ours": _said(said, reference=ours["reference"], **figures),
+    }
+    return _said("smallest", lowest=lowest, of_lowest=of_lowest, of_top=of_top, **values)
 
 
 def four_fifths(
@@ -365,23 +339,16 @@ def four_fifths(
     answered, known = _known({name: table.groups[name] for name in options.group}, unknown)
     categories = _categories(table.groups, table.favoured, known, references=table.references)
     in_order = list(chain.from_iterable(categories.values()))
-    differences = [
-        _difference(category, categories[category["attribute"]]) for category in in_order
-    ]
-    sections = [
-        section_of(
-            of_attribute,
-            "selection rate",
-            "29 CFR 1607.4(D)",
-            mark=FOUR_FIFTHS,
-            more="; P(<0.8): how sure it is that our ratio is under four fifths",
-        )
-        for of_attribute in categories.values()
-    ]
+    differences = [_difference(of, categories[of["attribute"]]) for of in in_order]
+    more = "; P(<0.8): how sure it is that our ratio is under four fifths"
+    law = "selection rate", "29 CFR 1607.4(D)"
+    sections = [section_of(of, *law, mark=FOUR_FIFTHS, more=more) for of in categories.values()]
+    others = [row for row in differences if row["group"] != row["reference"]]
+    title = "Differences, and whether chance or a few persons explain them"
     ratios = [_smallest_ratio(each, "selection rate") for each in categories.values()]
     tables = Document(
         "The four-fifths rule: selection rates and impact ratios",
-        [*sections, _differences_section(differences)],
+        [*sections, Section(title, [named_table(_PAGE, "differences", others)])],
         summary=ExecutiveSummary(
             ratios, [*table.read_as, _said("sure")], unseen=answered.sentences
         ),
@@ -394,24 +361,28 @@ def four_fifths(
         },
     )
     under = [row for row in differences if row["under"]]
-    most_selected = (
-        f"{name}: {some_of(each[0]['most_selected'])}" for name, each in categories.items()
-    )
-    small = _or_none(
-        _name_and_size(category)
-        for category in in_order
-        if category["rows"] < FEWEST_ROWS or category["share"] < SMALLEST_SHARE
-    )
+    most = {name: some_of(each[0]["most_selected"]) for name, each in categories.items()}
+    small = [of for of in in_order if of["rows"] < FEWEST_ROWS or of["share"] < SMALLEST_SHARE]
+    are_small = _or_none(map(_name_and_size, small))
+    # For which groups under four fifths one other person selected would change the answer.
+    one_person = "no group is under four fifths"
+    if under:
+        turns = {
+            name: _or_none(_group_name(row) for row in under if row[f"{name}_by"] == 1)
+            for name in ("reversed", "turned")
+        }
+        one_person = _said("one_person", **turns)
     answers = {
+        **human_answers,
         "rates": f"{len(in_order)} groups, in the tables",
-        "highest": "; ".join(most_selected),
+        "highest": "; ".join(f"{name}: {names}" for name, names in most.items()),
         "ratios": "in the tables",
         "under_four_fifths": _or_none(map(_group_name, under)),
         "significance": "in the table of differences",
-        "small_numbers": f"groups of under {FEWEST_ROWS} people or 2 % of the file: {small}",
-        "one_person": _by_one_person(under),
+        "small_numbers": f"groups of under {FEWEST_ROWS} people or 2 % of the file: {are_small}",
+        "one_person": one_person,
     }
-    return dossier("four-fifths", tables, options, {**human_answers, **answers}, day)
+    return dossier("four-fifths", tables, options, answers, day)
 
 
 def _or_none(names: Iterable[str]) -> str:
@@ -426,10 +397,7 @@ def _difference(category: Row, every: Sequence[Row]) -> dict[str, Any]:
     ``turned_by`` and ``reversed_by`` those of `selections_that_turn`.
     """
     highest = max(every, key=lambda row: (row["group"] in row["most_selected"], row["rows"]))
-    selected = (
-        round(category["selected"]),
-        round(highest["selected"]),
-    )  # people, who are counted here
+    selected = round(category["selected"]), round(highest["selected"])  # people are counted here
     rows = category["rows"], highest["rows"]
     deviations, chance = _difference_by_chance(selected, rows)
     turned_by, reversed_by = selections_that_turn(selected, rows)
@@ -448,22 +416,6 @@ def _difference(category: Row, every: Sequence[Row]) -> dict[str, Any]:
 
 def _group_name(row: Mapping[str, Any]) -> str:
     return f"{row['attribute']}: {row['group']}"
-
-
-def _by_one_person(under: Sequence[Mapping[str, Any]]) -> str:
-    """Say for which groups under four fifths one other person selected would change the answer."""
-    if not under:
-        return "no group is under four fifths"
-    reversed_ = _or_none(_group_name(row) for row in under if row["reversed_by"] == 1)
-    turned = _or_none(_group_name(row) for row in under if row["turned_by"] == 1)
-    return _said("one_person", reversed=reversed_, turned=turned)
-
-
-def _differences_section(differences: Sequence[Mapping[str, Any]]) -> Section:
-    """Return the section of how far each group is from the highest rate, and why that may be."""
-    others = [row for row in differences if row["group"] != row["reference"]]
-    table = named_table(_PAGE, "differences", others)
-    return Section("Differences, and whether chance or a few persons explain them", [table])
 
 
 def _difference_by_chance(selected: tuple[int, int], rows: tuple[int, int]) -> tuple[float, float]:

@@ -124,6 +124,11 @@ def lasting_level(level: float, rows: ArrayLike) -> Floats:
     return np.asarray(np.minimum(1 - 2 * special.ndtr(-reach), 1 - np.finfo(float).eps))
 
 
+def _level_of_mean(level: float, labels: int, anytime_valid: bool) -> float:
+    """Return the level of an interval of a mean of labels that is to hold at a level."""
+    return float(lasting_level(level, labels)) if anytime_valid else level
+
+
 class LastingIntervals(LabelledIntervals):
     """Intervals from labels that hold whenever labelling is stopped, even because of the labels."""
 
@@ -151,15 +156,11 @@ class LastingIntervals(LabelledIntervals):
         """
         if rate.needs_no_label:
             return 0.0
-        few = self._few([rate])[0]
+        few = self.rows([rate])[0] < FEWEST
         return np.where(few[:, None] | few, -1.0, 0.0)
 
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
-        return np.where(self._few([first, second]).any(axis=0), 1.0, 0.0)
-
-    def _few(self, rates: Sequence[Rate]) -> Mask:
-        """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
-        return np.asarray(self.rows(rates) < FEWEST)
+        return np.where((self.rows([first, second]) < FEWEST).any(axis=0), 1.0, 0.0)
 
 
 # How rows were chosen for labelling, where some groups were labelled more often than others.
@@ -224,7 +225,7 @@ class GroupSampling:
             bins: list[Row] = []
             chosen = np.bincount(self.codes[rows], minlength=sizes.shape[1])
             if len(rows) >= FEWEST_LABELS and _are_represented(sizes[g], chosen):
-                level = self._level_of(len(rows), _LEVEL)
+                level = _level_of_mean(_LEVEL, len(rows), self.anytime_valid)
                 of_rows = score[rows], label[rows], self.codes[rows]
                 measured, error, bins = _measure(*of_rows, sizes[g], level)
             at = partial(self._normal, measured["excess"], error, len(rows))
@@ -232,13 +233,9 @@ class GroupSampling:
             interval = {"lower": lower, "upper": upper}
             yield {**about, **measured, **interval, "bins": bins, "fit": tables.NAN, "at": at}
 
-    def _level_of(self, labels: int, level: float) -> float:
-        """Return the level of an interval of a mean of labels that is to hold at a level."""
-        return float(lasting_level(level, labels)) if self.anytime_valid else level
-
     def _normal(self, value: float, error: float, labels: int, level: float) -> tuple[float, float]:
         """Return the normal interval of a value at a level."""
-        tail = (1 + self._level_of(labels, level)) / 2
+        tail = (1 + _level_of_mean(level, labels, self.anytime_valid)) / 2
         half_width = NormalDist().inv_cdf(tail) * error
         return value - half_width, value + half_width
 
@@ -299,18 +296,13 @@ class ChosenRows(SomeLabels):
                 if not _are_represented(sizes, chosen):
                     labelled = labelled[:0]
                 weight = _weights(sizes, chosen)[self.strata[labelled]]
-                level = table.level
-                if self.anytime_valid:
-                    level = float(lasting_level(level, len(labelled)))
+                level = _level_of_mean(table.level, len(labelled), self.anytime_valid)
                 of_group = replace(table.without_rows(), level=level)
                 whose = pd.Series(pd.Categorical([str(name)] * len(labelled), [str(name)]))
-                data = Labelled(
-                    self.label[labelled],
-                    pd.DataFrame({"score": score[labelled]}),
-                    {attribute: whose} if attribute else {},  # everyone has rows anyway
-                    Task.BINARY,
-                    design=Design.of(len(labelled), weight=weight) if len(labelled) else None,
-                )
+                groups = {attribute: whose} if attribute else {}  # everyone has rows anyway
+                design = Design.of(len(labelled), weight=weight) if len(labelled) else None
+                columns = pd.DataFrame({"score": score[labelled]})
+                data = Labelled(self.label[labelled], columns, groups, Task.BINARY, design=design)
                 scores.evaluate_scores(of_group, data, bins)
                 for block in of_group.blocks_of({*losses, "roc_auc", _CALIBRATION}.__contains__):
                     if block.attribute == attribute:
@@ -525,8 +517,7 @@ class LabelledMeans:
     def limits(self, level: float, *, anytime_valid: bool) -> Limits:
         """Return the means (A,) with intervals; limits are infinite if there are too few rows."""
         if not len(self.target):
-            nothing = np.full(len(self.rows), np.nan)
-            return Limits(nothing, np.full_like(nothing, -np.inf), np.full_like(nothing, np.inf))
+            return Limits(*np.outer([np.nan, -np.inf, np.inf], np.ones(len(self.rows))))
         value, lower, upper = self._limits(level, anytime_valid).take(slice(1, None))
         lower = np.where(np.isnan(lower), self.metric.least, lower)
         return Limits(value, lower, np.where(np.isnan(upper), np.inf, upper))

@@ -149,37 +149,30 @@ class Ranking:
     @property
     def plural(self) -> str:
         """The plural word for a unit."""
-        return PLURALS[self.unit]
+        return "families" if self.unit == "family" else f"{self.unit}s"
 
     @cached_property
     def pairs(self) -> pd.DataFrame:
         """A row for each pair, the better-looking method first: see `PairedDifference`."""
-        places = np.argsort(self.order)
-        first, second = places[self.paired.first], places[self.paired.second]
-        turned = first > second
-        sign = self.scores.sign * np.where(turned, -1.0, 1.0)
-        value, *ends = (sign * array for array in self.held.limits)
+        first, second = np.triu_indices(len(self.order), 1)
+        one, other = self.order[first], self.order[second]
+        pair = _position(one, other, len(self.order))
+        sign = self.scores.sign * np.where(one > other, -1.0, 1.0)
+        value, *ends = (sign * array[pair] for array in self.held.limits)
         lower, upper = np.sort(np.stack(ends), axis=0)
-        ahead = self.held.better[self.paired.first, self.paired.second]
-        behind = self.held.better[self.paired.second, self.paired.first]
+        is_sure = [self.held.better[one, other], self.held.better[other, one]]
         names = np.array(self.methods, dtype=object)
-        frame = pd.DataFrame(
+        return pd.DataFrame(
             {
-                "first": names[np.minimum(first, second)],
-                "second": names[np.maximum(first, second)],
+                "first": names[first],
+                "second": names[second],
                 "value": value + 0.0,  # adding 0 turns -0 into 0
                 "lower": lower + 0.0,
                 "upper": upper + 0.0,
-                "units": self.paired.sizes.astype(int),
-                "verdict": np.select(
-                    [np.where(turned, behind, ahead), np.where(turned, ahead, behind)],
-                    ["better", "worse"],
-                    "open",
-                ),
+                "units": self.paired.sizes[pair].astype(int),
+                "verdict": np.select(is_sure, ["better", "worse"], "open"),
             }
         )
-        order = np.lexsort((np.maximum(first, second), np.minimum(first, second)))
-        return frame.iloc[order].reset_index(drop=True)
 
     def difference(self, first: str, second: str) -> PairedDifference:
         """Return the difference of two methods.
@@ -245,9 +238,9 @@ class Ranking:
         }
 
 
-def _position(one: int, other: int, methods: int) -> int:
-    """Return the position of a pair among all pairs, each with the earlier one first."""
-    low, high = sorted([one, other])
+def _position(one: Any, other: Any, methods: int) -> Any:
+    """Return the position of pairs among all pairs, each with the earlier one first."""
+    low, high = np.minimum(one, other), np.maximum(one, other)
     return low * methods - low * (low + 1) // 2 + high - low - 1
 
 
@@ -517,7 +510,7 @@ def _plans(answer: Ranking, units: _UnitsOfMean, most: int) -> Iterator[dict[str
 
 NAMED = 6  # methods that a sentence lists
 short_name = partial(shortened, most=110)  # a name that is not too long for a sentence
-PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
+
 _PAGE = "fairbench_rank:ranking"
 _tell = partial(sentence_of, _PAGE)
 
@@ -622,8 +615,8 @@ def open_sentences(answer: Ranking, methods: str = "methods") -> list[str]:
     }
     names, units = first_names(answer.best, "or"), units_in_words(answer)
     values = {"names": names, "units": units, "fewest": FEWEST, "needed": needed}
-    values |= {"best": best, "total": total}
-    return sentences_of(_PAGE, said, answer=answer, methods=methods, **values)
+    about = {"answer": answer, "methods": methods, "best": best, "total": total}
+    return sentences_of(_PAGE, said, **about, **values)
 
 
 def resolving_sentences(answer: Ranking, cells: str = "splits") -> list[str]:
@@ -669,8 +662,8 @@ def limits_of_cells(answer: Ranking) -> list[str]:
     out_of_reach = sum(not isfinite(plan["times_as_many"]) for plan in plans)
     if len(answer.best) < 2 or not out_of_reach:
         return []
-    needed = np.sort([plan["units_needed"] for plan in plans])
-    for_half, for_all = float(needed[(len(needed) - 1) // 2]), float(needed[-1])
+    needed = sorted(plan["units_needed"] for plan in plans)
+    for_half, for_all = needed[(len(needed) - 1) // 2], needed[-1]
     said = {"for_half": isfinite(for_half), "for_all": isfinite(for_all)}
     parts = sentences_of(_PAGE, said, half=two_digits(for_half), all=two_digits(for_all))
     values = {

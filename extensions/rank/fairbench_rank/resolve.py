@@ -175,7 +175,14 @@ class _Race:
         self._read()
         if not self.rounds:
             _, table, options = self._answer(wrong_of_round(1))
-            self.noise = noise_of_tasks(table, options, self._seconds_of_splits())
+            costs: dict[str, list[float]] = {}
+            for index, (_, task) in self._named.items():
+                run = self.first[index]
+                cost = float(run.environment["cost"]["seconds"])
+                costs.setdefault(task, []).append(cost / int(run.config["split"]["repeats"]))
+            # The mean seconds of a split of each task, over approaches.
+            seconds = {task: sum(values) / len(values) for task, values in costs.items()}
+            self.noise = noise_of_tasks(table, options, seconds)
             self._close({task.task: task.splits for task in self.noise}, fits, began)
         reason = self._go_on()
         answer, *_ = self._answer(self.rounds[-1].wrong)
@@ -241,8 +248,7 @@ class _Race:
         ------
         _TimeIsOver : before the last of them.
         """
-        fits = 0
-        size = max(2 * self._workers, 8)
+        fits, size = 0, max(2 * self._workers, 8)
         for start in range(0, len(jobs), size):
             if time.monotonic() >= self.deadline:
                 raise _TimeIsOver
@@ -259,10 +265,10 @@ class _Race:
         """Run approaches on a number of splits of each task; return the number of fits."""
         further = list[tuple[int, Job]]()
         for index, (method, task) in self._named.items():
-            needed = splits.get(task, 0)
-            repeats = int(self.longest[index].config["split"]["repeats"])
-            if method in approaches and needed > repeats:
-                line, job = self.jobs[index]
+            needed, (line, job) = splits.get(task, 0), self.jobs[index]
+            if method in approaches and needed > int(
+                self.longest[index].config["split"]["repeats"]
+            ):
                 longer = (*job, f"split.repeats={needed}")
                 further.append((index, (longer, line.compose(longer))))
         return self._carry_out(further)
@@ -289,15 +295,6 @@ class _Race:
         every = len(table.methods)
         (answer,) = ranking.answers(table, options, error_rate=error_rate, most_planned=every)
         return answer, table, options
-
-    def _seconds_of_splits(self) -> dict[str, float]:
-        """Return the mean seconds of a split of each task, over approaches."""
-        costs: dict[str, list[float]] = {}
-        for index, (_, task) in self._named.items():
-            run = self.first[index]
-            cost = float(run.environment["cost"]["seconds"])
-            costs.setdefault(task, []).append(cost / int(run.config["split"]["repeats"]))
-        return {task: sum(values) / len(values) for task, values in costs.items()}
 
     def _read(self) -> None:
         """Read the record of earlier rounds, if there is one.
@@ -427,9 +424,8 @@ def seconds_of(
     tasks: Sequence[TaskNoise], before: Mapping[str, int], after: Mapping[str, int], methods: int
 ) -> float:
     """Return about how many seconds of fits a round takes for so many methods."""
-    return methods * sum(
-        task.seconds * max(after[task.task] - before[task.task], 0) for task in tasks
-    )
+    further = (max(after[task.task] - before[task.task], 0) for task in tasks)
+    return methods * sum(task.seconds * splits for task, splits in zip(tasks, further, strict=True))
 
 
 def rivals_of(answer: ranking.Ranking, best: Collection[str]) -> list[Mapping[str, Any]]:

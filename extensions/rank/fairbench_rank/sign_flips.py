@@ -587,9 +587,9 @@ def _largest_of_flips(
     paired, enough : as in :func:`_test_by_flips`.
     signs_in_chunks : the flips.
     """
-    inverse_root, inverse_residual = (
-        _inverse_roots(np.where(enough, sums, 0.0)) for sums in (paired.squares, paired.centred)
-    )
+    of_pairs = np.where(enough, [paired.squares, paired.centred], 0.0)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(of_pairs > 0, 1 / np.sqrt(of_pairs), 0.0).astype(np.float32)
     mean = np.nan_to_num(paired.means).astype(np.float32)
     # If all pairs have the same number of units, only the largest ratios need to be converted to
     # normal quantiles, because the conversion is then monotone over all pairs.
@@ -600,7 +600,7 @@ def _largest_of_flips(
         if paired.complete:
             sums = sums[:, paired.first] - sums[:, paired.second]
         residual_sums = sums - mean * (signs @ paired.weights)
-        ratios = [np.abs(sums) * inverse_root, np.abs(residual_sums) * inverse_residual]
+        ratios = [np.abs(sums) * inverse[0], np.abs(residual_sums) * inverse[1]]
         if not same_sizes:
             sizes = np.maximum(paired.sizes, 2).astype(np.float32)
             freedom = paired.freedom.astype(np.float32)
@@ -612,12 +612,6 @@ def _largest_of_flips(
     pair = int(np.argmax(enough))
     of_all = paired.sizes[pair], paired.freedom[pair], 1 - 1e-12
     return _ratios_as_normal(statistics, *of_all), _ratios_as_normal(residuals, *of_all)
-
-
-def _inverse_roots(sums: Floats) -> NDArray[np.float32]:
-    """Return 1 over the roots of sums of squares; 0 where the sum is 0."""
-    with np.errstate(divide="ignore"):
-        return np.where(sums > 0, 1 / np.sqrt(sums), 0.0).astype(np.float32)
 
 
 def _ratios_as_normal(ratio: Sums, size: Sums, freedom: Sums, most: float) -> Sums:

@@ -68,8 +68,8 @@ class RankedValues:
         positions = np.flatnonzero(enough)
         if not enough[reference] or len(positions) < 2:
             return None
-        reference_position = int(np.flatnonzero(positions == reference)[0])
-        return cls(values, metric, positions, losses[positions], sign, reference_position)
+        of_ranked = int(np.searchsorted(positions, reference))
+        return cls(values, metric, positions, losses[positions], sign, of_ranked)
 
     @property
     def names(self) -> list[str]:
@@ -78,10 +78,10 @@ class RankedValues:
 
     def table(self) -> ScoreTable:
         """Return the values as a table of scores, without tasks that have none."""
-        repeats = self.losses.shape[2]
+        _, tasks, repeats = self.losses.shape
         cells = self.losses.reshape(len(self.losses), -1)
         has_value = np.isfinite(cells).any(axis=0)
-        task = np.repeat(np.arange(self.losses.shape[1]), repeats)[has_value]
+        task = np.repeat(np.arange(tasks), repeats)[has_value]
         task_index, task = np.unique(task, return_inverse=True)
         rows = self.values.tasks.iloc[task_index]
         family, families = pd.factorize(rows["family"])
@@ -149,16 +149,14 @@ class MetricStandings:
             *ranking.found_sentences(self.answer, _NOUN),
             *ranking.fresh_sentences(self.answer, _NOUN),
             *ranking.new_task_sentences(self.answer, "approach"),
-            *list(ranking.open_sentences(self.answer, _NOUN))[is_said:],
+            *ranking.open_sentences(self.answer, _NOUN)[is_said:],
             *self.resolving,
         ]
 
     @cached_property
     def resolving(self) -> list[str]:
         """Sentences on what would tell the best approaches apart."""
-        return list(ranking.limits_of_cells(self.answer)) or list(
-            ranking.resolving_sentences(self.answer)
-        )
+        return ranking.limits_of_cells(self.answer) or ranking.resolving_sentences(self.answer)
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -219,13 +217,12 @@ def family_mean_interval(measured: MeasuredDifferences, level: float = 0.95) -> 
     is one less than the fewest splits of a task in f.
     """
     tasks_of_family = measured.known.astype(float) @ measured.members
-    has_tasks = tasks_of_family > 0
     error = np.sqrt(np.where(measured.known, measured.variances * measured.inflation, 0))
     splits = np.where(measured.known, measured.splits, np.inf)[:, :, None]
     fewest = np.where(measured.members > 0, splits, np.inf).min(axis=1)
+    has_tasks, families = tasks_of_family > 0, measured.families
     with np.errstate(invalid="ignore", divide="ignore"):
         variances = np.where(has_tasks, ((error @ measured.members) / tasks_of_family) ** 2, 0)
-        families = has_tasks.sum(axis=1)
         mean = np.where(has_tasks, approaches.family_means(measured), 0).sum(axis=1) / families
         own_freedom = np.maximum(fewest - 1, 1)
         freedom = variances.sum(axis=1) ** 2 / (variances**2 / own_freedom).sum(axis=1)
@@ -351,10 +348,10 @@ def _approaches(plain: ApproachValues, reference: int) -> Iterator[dict[str, Any
     by_approach = plain.table.groupby(plain.cell_index[:, 0])
     medians = by_approach[[name for name in COSTS if name in plain.table]].median()
     needs_group = by_approach["group_at_prediction"].any()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        all_log_ratios = np.log(fit_seconds / fit_seconds[reference])
     for index, row in enumerate(plain.about_approaches):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            all_log_ratios = np.log(fit_seconds[index] / fit_seconds[reference])
-        log_ratios = all_log_ratios[np.isfinite(all_log_ratios)]
+        log_ratios = all_log_ratios[index][np.isfinite(all_log_ratios[index])]
         yield {
             "name": plain.names[index],
             **{part: row[part] for part in (*approaches.PARTS, "options")},
@@ -415,19 +412,17 @@ def _measured_on(changes: Sequence[Floats]) -> int:
 
 def left_out_sentences(findings: Findings, runs: int) -> Iterator[str]:
     """Yield a sentence on how many of the runs were not used; nothing if all were."""
-    left = runs - findings.runs
-    if left > 0:
+    if (left := runs - findings.runs) > 0:
         yield _tell("left_out", runs=pluralise(left, "more run is", "more runs are"))
 
 
 def few_tasks_sentences(findings: Findings) -> Iterator[str]:
     """Yield a sentence on how many approaches are not ranked, and why; nothing if all are."""
-    few = len(findings.few)
-    if few:
-        are, were, they = ("is", "was", "it") if few == 1 else ("are", "were", "they")
-        words = {"are": are, "were": were, "they": they, "fewest": findings.fewest_tasks}
-        total, tasks = len(findings.approaches), len(findings.values.tasks)
-        yield _tell("few_tasks", few=few, total=total, tasks=tasks, **words)
+    if few := len(findings.few):
+        verbs = ("is", "was", "it") if few == 1 else ("are", "were", "they")
+        words = dict(zip(("are", "were", "they"), verbs, strict=True))
+        counts = {"few": few, "total": len(findings.approaches), "fewest": findings.fewest_tasks}
+        yield _tell("few_tasks", tasks=len(findings.values.tasks), **counts, **words)
 
 
 def ranks_sentence(findings: Findings) -> str:

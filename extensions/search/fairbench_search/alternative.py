@@ -28,7 +28,7 @@ from fairbench.results.tables import TEST
 from fairbench_search import choice, gains
 from fairbench_search.corrected import Tails, uncorrected_tails
 from fairbench_search.gains import GoalEstimate, GoalRows, together
-from fairbench_search.goals import Goal, Tuning
+from fairbench_search.goals import Goal, Tuning, refusal
 from fairbench_search.tuning import DrawnSearch, Search, Trial, label_rows
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval
@@ -344,9 +344,9 @@ def alternative_among_runs(
     shared = choice.shared_rows(among)
     choosing, stored = shared.choosing, shared.runs
     if choosing is None:
-        raise UserError(said("fairbench_search", "no_validation"))
+        raise refusal("no_validation")
     if (fits := len(shared.judging.counts)) > 1:
-        raise UserError(said("fairbench_search", "several_fits", fits=fits))
+        raise refusal("several_fits", fits=fits)
     goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
     of_runs = [_rows_of_model(choosing, place) for place in range(len(stored))]
     # Gap and error of every run on the validation rows.

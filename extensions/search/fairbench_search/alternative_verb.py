@@ -48,7 +48,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import TUNING
 from fairbench_search import alternative as comparison
 from fairbench_search.alternative import COMPONENTS, Alternative
-from fairbench_search.goals import Tuning
+from fairbench_search.goals import Tuning, refusal
 from fairbench_search.pages import alternative_document
 from fairbench_search.tune_verb import check_run_words, dimension, showing, typed
 from fairbench_search.tuning import DrawnSearch, Family
@@ -110,7 +110,7 @@ def _alternative(options: _AlternativeOptions) -> int:
     fairbench alternative stored=true dataset=adult in_use=3f2a error_margin=0.01
     """
     if options.ids and not options.stored:
-        raise UserError(said("fairbench_search", "not_stored", word=options.ids[0]))
+        raise refusal("not_stored", word=options.ids[0])
     if not (options.words or options.stored):
         raise UserError("nothing to search is named, such as dataset=german")
     comparison.gap_named(options.minimise)
@@ -189,7 +189,7 @@ class _Request:
         texts["results"] = hydra_word(str(options.results))
         self.line = CommandLine(["hydra/sweeper=tune", *typed(texts)], sweep=True)
         for name in self.line.spaces:
-            raise UserError(said("fairbench_search", "several_values", name=name, text=texts[name]))
+            raise refusal("several_values", name=name, text=texts[name])
         self.fixed = self.line.jobs[0]
         # The model in use and the candidates, where the command does not name them.
         self._stated: Any = yaml.safe_load((CONF / "alternative.yaml").read_text(encoding="utf-8"))
@@ -232,7 +232,7 @@ class _Request:
                 continue
             if study.dataset.task is not Task.BINARY:
                 name = study.dataset.name
-                raise UserError(said("fairbench_search", "no_binary_target", name=name))
+                raise refusal("no_binary_target", name=name)
             fixed, space = self._space(choices, config)
             return Family(choices, fixed, space, study.group_at_prediction), ""
         return None, reason
@@ -274,7 +274,7 @@ class _Request:
             targets = {f"{group}._target_" for group in COMPONENTS}
             raise unknown_name("option", unknown[0], available - targets)
         if sum(family.count for family in families) < 2:
-            raise UserError(said("fairbench_search", "one_candidate", name=families[0].name))
+            raise refusal("one_candidate", name=families[0].name)
         options = self.options
         shared = ("trials", "cpu_seconds", "level", "study")
         stated = {name: getattr(options, name) for name in shared}
@@ -304,10 +304,10 @@ class _Request:
         if len(words) == 1 and not stated:
             stated = self._parts_of_run(words[0])
         elif len(stated) < len(words):
-            raise UserError(said("fairbench_search", "in_use_unclear", words=",".join(words)))
+            raise refusal("in_use_unclear", words=",".join(words))
         for name, text in stated.items():
             if not _is_of_model(name):
-                raise UserError(said("fairbench_search", "not_of_model", name=name, text=text))
+                raise refusal("not_of_model", name=name, text=text)
             if self.line.parse(f"{name}={text}").is_sweep_override():
                 raise UserError(f"in_use: '{name}={text}' has several values: one is in use")
         chosen = {**self._stated["in_use"], **stated}
@@ -323,8 +323,7 @@ class _Request:
         run = Catalogue(self.options.results).one(name)
         data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
         if (of_run := run.choices["dataset"]) != data:
-            told = {"name": name, "of_run": of_run, "data": data}
-            raise UserError(said("fairbench_search", "run_of_other_data", **told))
+            raise refusal("run_of_other_data", name=name, of_run=of_run, data=data)
         chosen = {group: run.choices[group] for group in COMPONENTS}
         words = Presets().overrides(run)  # only those that differ from the defaults
         check_files_named(run, COMPONENTS, self._options)

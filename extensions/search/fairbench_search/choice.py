@@ -46,6 +46,7 @@ from fairbench.results.catalogue import Catalogue, comparable_sets, flat
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST, VALIDATION
 from fairbench_search import corrected as correcting
+from fairbench_search.goals import refusal
 
 LowerAndUpper = tuple[float, float]
 # A metric of one run: the ``metric``, its ``value``, and intervals by their names.
@@ -90,7 +91,7 @@ class Bound:
         if metric.interval == "rate" and not 0 <= limit <= 1:
             raise UserError(f"where={text}: a rate is compared with a number between 0 and 1")
         if isinstance(metric.better, float) and not 0 < limit <= metric.better:
-            raise UserError(said("fairbench_search", "beyond_ratio", text=text, name=name))
+            raise refusal("beyond_ratio", text=text, name=name)
         return cls(metric, operator, limit)
 
     @property
@@ -150,8 +151,8 @@ def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
         told = {"runs": len(runs), "options": _differing_options(runs)}
         raise CannotChooseError(said("fairbench_search", "not_comparable", **told))
     if not weighted and (found := [run.id for run in runs if compared.is_weighted(run)]):
-        count, first = len(found), found[0]
-        raise CannotChooseError(said("fairbench_search", "weighted", count=count, first=first))
+        told = said("fairbench_search", "weighted", count=len(found), first=found[0])
+        raise CannotChooseError(told)
 
 
 def _differing_options(runs: Sequence[Run]) -> str:
@@ -187,7 +188,7 @@ def _as_word(value: Any) -> str:
     if not isinstance(value, str | int | float | None):
         return ""
     text = str(yaml.safe_dump(value, default_flow_style=True)).partition("\n")[0].strip("'\"")
-    return "" if "," in text or not text else text
+    return "" if "," in text else text
 
 
 def works(
@@ -523,7 +524,10 @@ class _Estimates:
         noise = correcting.joint_noise(factor, draws=draws, generator=generator)
         # Rates of 0 and 1 have errors, too, although these rows show no variance.
         spread = np.sqrt((factor**2).sum(axis=0))
-        least = self._least_errors()
+        # Standard errors of smoothed rates, as in a run's table: lower limits.
+        size = self._rates_of_runs(slice(None), slice(None), level=0.5).effective_size
+        smooth = (self.rates * size + 0.5) / (size + 1)
+        least = np.asarray(np.sqrt(smooth * (1 - smooth) / (size + 1)))
         is_constant = spread == 0
         noise *= np.maximum(1, least / np.where(is_constant, np.inf, spread))
         of_constant = generator.standard_normal((draws, int(is_constant.sum())))
@@ -550,12 +554,6 @@ class _Estimates:
                 influence = (in_numerator - rate(counts) * in_denominator) / rate.size(counts)
                 influences[person_index[tested][members], :, column] += influence / repeats
         return np.asarray(influences)
-
-    def _least_errors(self) -> Floats:
-        """Return standard errors of smoothed rates, as in a run's table: lower limits, (k, D)."""
-        rates = self._rates_of_runs(slice(None), slice(None), level=0.5)
-        smooth = (self.rates * rates.effective_size + 0.5) / (rates.effective_size + 1)
-        return np.asarray(np.sqrt(smooth * (1 - smooth) / (rates.effective_size + 1)))
 
     def _rates_of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:
         """Return some rates of some runs in all splits, for intervals as in a run's table."""
@@ -723,7 +721,7 @@ def read_stored(runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...]) 
     """
     _check_comparable(runs, weighted=True)
     if other := next((run for run in runs if run.level != _LEVEL), None):
-        raise UserError(said("fairbench_search", "other_level", run=other, level=_LEVEL))
+        raise refusal("other_level", run=other, level=_LEVEL)
     people = runs[0].people()
     metrics = [metric, *(bound.metric for bound in bounds)]
     error = registry.named(HEADLINES[people.task]["error"], people.task)
@@ -746,7 +744,7 @@ def read_stored(runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...]) 
     goals = [Objective(of) for of in metrics]
     values, _, share = compared.values_in_splits(loaded, repeats, goals, Settings())
     if metric.better == "neither":
-        raise UserError(said("fairbench_search", "no_direction", name=metric.name))
+        raise refusal("no_direction", name=metric.name)
     tables = [Headlines(run.summary(), run.protect) for run in kept]
     limits = np.array([[table.estimate(of.name)[1:] for of in metrics] for table in tables])
     return Stored(kept, tuple(metrics), bounds, values, np.moveaxis(limits, -1, 0), share, notes)
@@ -884,8 +882,7 @@ def _estimates(
             notes += [note] if note not in notes else []
     for rate in metric.rates:
         if sum(of is rate for of, _ in present) < 1 + metric.is_gap:
-            name = rate.name.replace("_", " ")
-            raise UserError(said("fairbench_search", "few_groups", metric=metric, rate=name))
+            raise refusal("few_groups", metric=metric, rate=rate.name.replace("_", " "))
     others = [bound.metric for bound in bounds]
     error_rate = metrics_of(BINARY)["error_rate"]
     others += [error_rate] if error_rate not in (*others, metric) else []

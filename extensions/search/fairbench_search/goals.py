@@ -24,6 +24,11 @@ FORMATS = ("text", "json", "html", "markdown", "latex")  # in which an answer is
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 
 
+def refusal(name: str, /, **values: object) -> UserError:
+    """Return the error that a sentence tells."""
+    return UserError(said("fairbench_search", name, **values))
+
+
 @dataclass(frozen=True)
 class Tuning:
     """How options are tuned, and how the answer is printed: ``hydra.sweeper.*`` of the sweeper.
@@ -53,8 +58,7 @@ class Tuning:
         check_declared(self)
         weights, objectives = len(self.weights), len(self.objectives)
         if weights and weights != objectives:
-            told = {"weights": weights, "objectives": objectives}
-            raise UserError(said("fairbench_search", "weights", **told))
+            raise refusal("weights", weights=weights, objectives=objectives)
         if self.weights and not (min(self.weights) >= 0 < max(self.weights)):
             raise UserError("weights= must be at least 0, and one above it")
 
@@ -89,8 +93,7 @@ class Goal:
         """
         missing = set(self.metric.needs) - {"groups", *rows.columns}
         if missing:
-            name, need = self.metric.name, missing.pop()
-            raise UserError(said("fairbench_search", "no_such_column", name=name, need=need))
+            raise refusal("no_such_column", name=self.metric.name, need=missing.pop())
         if self.metric.rates:
             return self._estimate_rates(rows)
         columns = [rows.columns[name] for name in self.metric.needs]

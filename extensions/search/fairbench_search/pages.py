@@ -49,11 +49,15 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
     command : the command that makes the document again.
     """
     search, better = answer.search, bool(answer.chosen_index)
-    searched = [*_search_blocks(answer), _candidates_table(answer)]
-    sections = {
-        "What it would cost": [_flips(answer)] if better else [],
-        "What further search may gain": [_bounds_table(answer)] if search else [],
-        "What was searched": searched,
+    flips = [{**flip, "who": flip["group"] or "everyone"} for flip in answer.comparison.flips]
+    about_flips: dict[str, Any] = {"rules": frozenset({len(flips) - 1}), "label": answer.label}
+    bounds = {more: {of: (0.0, end) for of, end in b.items()} for more, b in answer.bounds.items()}
+    gains = [{"more": more, **bound} for more, bound in bounds.items()]
+    table, level = partial(named_table, _ALTERNATIVE), answer.comparison.level
+    sections: dict[str, list[doc.Block]] = {
+        "What it would cost": [table("flips", flips, **about_flips)] if better else [],
+        "What further search may gain": [table("bounds", gains, level=level)] if search else [],
+        "What was searched": [*_search_blocks(answer), _candidates_table(answer)],
     }
     drawn = "nothing was drawn or fitted"
     if search:
@@ -172,20 +176,6 @@ def _both_models_table(answer: Alternative) -> doc.Table:
     return named_table(_ALTERNATIVE, table, rows, comparison=of)
 
 
-def _flips(answer: Alternative) -> doc.Table:
-    """Return the table of decisions that change."""
-    rows = [{**flip, "who": flip["group"] or "everyone"} for flip in answer.comparison.flips]
-    rules = frozenset({len(rows) - 1})
-    return named_table(_ALTERNATIVE, "flips", rows, rules=rules, label=answer.label)
-
-
-def _bounds_table(answer: Alternative) -> doc.Table:
-    """Return the table of the bounds."""
-    bounds = {more: {of: (0.0, end) for of, end in b.items()} for more, b in answer.bounds.items()}
-    rows = [{"more": more, **bound} for more, bound in bounds.items()]
-    return named_table(_ALTERNATIVE, "bounds", rows, level=answer.comparison.level)
-
-
 def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
     """Yield the table of drawn candidates, and the list of combinations left out."""
     search = answer.search
@@ -298,9 +288,14 @@ def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str
     """
     run = prepared(search.default_plan)
     sentences = [_tuning_sentences(answer, ids), *(_promise(row, answer) for row in answer.gains)]
+    rows = [{**row, "label": row["goal"].label} for row in answer.gains]
+    # What validation promises and what test rows show; and the values themselves.
+    about = {"level": answer.level, "test_rows": answer.test_rows}
+    gains = named_table(_TUNING, "gains", rows, **about)
+    tables = [gains, named_table(_TUNING, "values", rows), _trials(answer, search)]
     return doc.Document(
         f"Tuning {run.name} by {run.protect}",
-        [doc.Section("", [*_gain_tables(answer), _trials(answer, search)])],
+        [doc.Section("", tables)],
         lead=list(map(doc.Paragraph, sentences)),
         notes=list(_notes(answer, search)),
     )
@@ -325,16 +320,9 @@ def _promise(row: alternative.Row, answer: TuningResult) -> str:
     verdict = verdict_of(*row["test_interval"])
     if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:
         verdict = "promised"
+    told = {"row": row, "answer": answer, "verdict": sentence_of(_TUNING, verdict)}
     verb = "larger" if row["goal"].sign < 0 else "smaller"
-    said = sentence_of(_TUNING, verdict)
-    return sentence_of(_TUNING, "promise", row=row, answer=answer, verb=verb, verdict=said)
-
-
-def _gain_tables(answer: TuningResult) -> Iterator[doc.Table]:
-    """Yield what validation promises and what test rows show; and the values themselves."""
-    rows = [{**row, "label": row["goal"].label} for row in answer.gains]
-    yield named_table(_TUNING, "gains", rows, level=answer.level, test_rows=answer.test_rows)
-    yield named_table(_TUNING, "values", rows)
+    return sentence_of(_TUNING, "promise", verb=verb, **told)
 
 
 def _trials(answer: TuningResult, search: Search) -> doc.Table:
@@ -392,7 +380,12 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> doc.Document:
     first = choice.runs[0]
     title = f"The best of {len(choice.runs)} runs of {first.choices['dataset']} by {first.protect}"
     lead = [doc.Paragraph(_sentences(choice, names))]
-    tables = [_chosen_run_table(choice), _runs_table(choice, names)]
+    rows = [{**judged, "name": _name(choice, judged["metric"])} for judged in choice.judged]
+    caption = sentence_of(_CHOICE, "table_apart" if choice.apart else "table_corrected")
+    about: dict[str, Any] = {"level": choice.level, "caption": caption}
+    without = ["corrected"] if choice.apart else []
+    chosen = named_table(_CHOICE, "chosen", rows, without=without, **about)
+    tables = [chosen, _runs_table(choice, names)]
     notes = [*choice.notes, *_why_table_differs(choice)]
     return doc.Document(title, [doc.Section("", tables)], lead=lead, notes=notes)
 
@@ -486,15 +479,6 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     }
     said = {"tie": same, "alone": not near, "near": near, "behind": near and behind}
     return "".join(sentences_of(_CHOICE, said, **values))
-
-
-def _chosen_run_table(choice: Choice) -> doc.Table:
-    """Return the table of the chosen run."""
-    rows = [{**judged, "name": _name(choice, judged["metric"])} for judged in choice.judged]
-    table, without = ("apart", ["corrected"]) if choice.apart else ("corrected", [])
-    caption = sentence_of(_CHOICE, f"table_{table}")
-    values: dict[str, Any] = {"level": choice.level, "caption": caption}
-    return named_table(_CHOICE, "chosen", rows, without=without, **values)
 
 
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> doc.Table:

@@ -35,7 +35,7 @@ from fairbench.experiments.configuration import Config
 from fairbench.experiments.execute import prepared
 from fairbench.results.record import TUNING
 from fairbench_search.alternative import options_shown, tuned
-from fairbench_search.goals import Tuning
+from fairbench_search.goals import Tuning, refusal
 from fairbench_search.pages import print_as, tuning_document
 from fairbench_search.tuning import Dimension, Family, Search, Trial
 
@@ -161,7 +161,7 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
     if not (isfinite(low) and isfinite(high)):
         raise UserError(f"'{name}={text}' is endless: an interval goes from a number to a number")
     if not low < high:
-        raise UserError(said("fairbench_search", "empty_interval", name=name, text=text))
+        raise refusal("empty_interval", name=name, text=text)
     log = "log" in (value.tags or set())
     if log and low <= 0:
         raise UserError(f"'{name}={text}' begins at {low:g}: a logarithm needs a number above 0")

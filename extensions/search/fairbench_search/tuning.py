@@ -22,7 +22,7 @@ from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.processes import BusyError, failure, locked
-from fairbench.core.text import digest, said, shortened
+from fairbench.core.text import digest, shortened
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.table import COSTS
 from fairbench.experiments.configuration import Config
@@ -34,7 +34,7 @@ from fairbench.results.tables import VALIDATION
 from fairbench.results.upkeep import note_begun
 from fairbench_search import gains
 from fairbench_search.gains import GoalEstimate, GoalRows
-from fairbench_search.goals import Goal, Tuning, goals
+from fairbench_search.goals import Goal, Tuning, goals, refusal
 
 # The trials of a tuning study, and the files in which they are kept.
 #
@@ -126,14 +126,14 @@ def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
     try:
         before = dict(files.unsealed_json(files.read_bytes(path))["space"])
     except files.UNREADABLE as error:
-        raise UserError(said("fairbench_search", "damaged_study", path=path)) from error
+        raise refusal("damaged_study", path=path) from error
     if before != dict(space):
         differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
         texts = {
             name: ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
             for name, side in {"was": before, "now": space}.items()
         }
-        raise UserError(said("fairbench_search", "another_space", folder=folder, **texts))
+        raise refusal("another_space", folder=folder, **texts)
 
 
 def _read_trial(line: bytes) -> dict[str, Any]:
@@ -369,12 +369,11 @@ class Search:
         UserError : an unknown option or objective, nothing to tune, or no rows that choose alone.
         """
         if not self.space:
-            raise UserError(said("fairbench_search", "nothing_tuned"))
+            raise refusal("nothing_tuned")
         for dimension in self.space:
             name = dimension.name
             if name.partition(".")[0] not in _TUNED:
-                text = shortened(dimension.text)
-                raise UserError(said("fairbench_search", "not_tuned", name=name, text=text))
+                raise refusal("not_tuned", name=name, text=shortened(dimension.text))
             self.compose({name: dimension.example})
         self._check_rows()
 
@@ -388,13 +387,13 @@ class Search:
         """
         folds = [cell.fold for cell in self._run.cells if not cell.variant]
         if not all(len(fold.validation) for fold in folds):
-            raise UserError(said("fairbench_search", "no_choosing_rows"))
+            raise refusal("no_choosing_rows")
         chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
         if any(np.isin(fold.test, chosen_by).any() for fold in folds):
-            raise UserError(said("fairbench_search", "tested_rows"))
+            raise refusal("tested_rows")
         _ = self.goals
         if self._run.evaluator.weights:
-            raise UserError(said("fairbench_search", "weighted_rows"))
+            raise refusal("weighted_rows")
 
     @property
     def searched(self) -> dict[str, str]:
@@ -594,7 +593,7 @@ class DrawnSearch(Search):
         """
         self._check_rows()
         if (cells := len(self.default_plan.cells)) > 1:
-            raise UserError(said("fairbench_search", "several_cells", cells=cells))
+            raise refusal("several_cells", cells=cells)
 
     @property
     def _kind(self) -> tuple[str, ...]:

@@ -250,10 +250,8 @@ def _datasets(runs: Sequence[Run]) -> list[str]:
     first = {marks[index]: runs[index] for _, index in reversed(by_path)}
     names = [run.choices["dataset"] for run in first.values()]
     options = differing_options(names, list(first.values()), ("dataset",))
-    name_of = {
-        mark: " ".join([name, *options_of_run])
-        for mark, name, options_of_run in zip(first, names, options, strict=True)
-    }
+    told_apart = (" ".join([name, *own]) for name, own in zip(names, options, strict=True))
+    name_of = dict(zip(first, told_apart, strict=True))
     return [name_of[mark] for mark in marks]
 
 
@@ -273,10 +271,8 @@ def _contents(runs: Sequence[Run]) -> list[str]:
     marks: dict[str, str] = {}
     for how, mark in zip(read, data, strict=True):
         marks[mark] = min(marks.get(mark, mark), first[how])
-    return [
-        marks[mark] if is_file else how
-        for how, mark, is_file in zip(read, data, files, strict=True)
-    ]
+    of_runs = zip(read, data, files, strict=True)
+    return [marks[mark] if is_file else how for how, mark, is_file in of_runs]
 
 
 def _file_content(run: Run) -> str:
@@ -298,13 +294,11 @@ def _families(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
     names : the names of the data sets.
     """
     files = [_file_content(run) if _path(run)[0] else "" for run in runs]
-    paths = {
-        file: path
-        for (_, path), file in sorted(zip(map(_path, runs), files, strict=True), reverse=True)
-    }
-    stems = Counter(Path(path).stem for file, path in paths.items() if file)
-    own = {file: Path(path).stem for file, path in paths.items()}
-    own = {file: stem if stems[stem] == 1 else paths[file] for file, stem in own.items()}
+    by_path = sorted(zip(map(_path, runs), files, strict=True), reverse=True)
+    paths = {file: path for (_, path), file in by_path}
+    stem_of = {file: Path(path).stem for file, path in paths.items() if file}
+    stems = Counter(stem_of.values())
+    own = {file: stem if stems[stem] == 1 else paths[file] for file, stem in stem_of.items()}
     return [
         own[file] if file else str(run.environment.get("task", {}).get("family", name))
         for run, name, file in zip(runs, names, files, strict=True)
@@ -676,8 +670,7 @@ def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:
     other_columns = [name for name in APPROACH if name not in (part, "options")]
     records = values.about_approaches
     keys = [
-        (*(row[name] for name in other_columns), options_without(part, row["options"]))
-        for row in records
+        (*map(row.get, other_columns), options_without(part, row["options"])) for row in records
     ]
     bases = {key: place for place, key in enumerate(keys) if records[place][part] == base}
     pairs_of_label: dict[str, list[tuple[int, int]]] = {}

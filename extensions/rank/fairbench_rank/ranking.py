@@ -92,16 +92,6 @@ class Ranking:
         """The index of each method in the table."""
         return {name: int(index) for name, index in zip(self.methods, self.order, strict=True)}
 
-    @cached_property
-    def first_rank(self) -> NDArray[np.int64]:
-        """The simultaneous lower limit of the rank of each method, (M,)."""
-        return np.asarray(1 + self.held.better.sum(axis=0))[self.order]
-
-    @cached_property
-    def last_rank(self) -> NDArray[np.int64]:
-        """The simultaneous upper limit of the rank of each method, (M,)."""
-        return np.asarray(len(self.order) - self.held.better.sum(axis=1))[self.order]
-
     @property
     def leader(self) -> str:
         """The method of the best mean."""
@@ -202,14 +192,16 @@ class Ranking:
         reference = reference or self.leader
         rows = []
         none = PairedDifference(value=0.0, lower=0.0, upper=0.0)
-        for place, name in enumerate(self.methods):
+        # How many are surely better than each method of the table, and how many it surely beats.
+        above, beaten = (self.held.better.sum(axis=axis) for axis in (0, 1))
+        for place, (name, index) in enumerate(self.index_of.items()):
             difference = self.difference(name, reference) if name != reference else none
             rows.append({
                 "score": self.scores.score,
                 "method": name,
-                "first_rank": int(self.first_rank[place]),
-                "last_rank": int(self.last_rank[place]),
-                "may_be_best": bool(self.held.may_be_best[self.order[place]]),
+                "first_rank": int(1 + above[index]),
+                "last_rank": int(len(self.methods) - beaten[index]),
+                "may_be_best": bool(self.held.may_be_best[index]),
                 "mean": float(self.means[place]),
                 "difference": difference.value,
                 "lower": difference.lower,

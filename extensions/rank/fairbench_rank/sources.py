@@ -175,8 +175,9 @@ def tidy(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, source: str) -> pd.Da
     if frame.empty:
         raise DataError(f"the {source} have no scores")
     keys = [name for name in KEYS if name in frame]
-    frame = frame[[*keys, *(name for name in frame if name not in keys)]]
-    frame = frame.assign(**{name: frame[name].astype(str) for name in keys})
+    frame = frame[[*keys, *frame.columns.difference(keys, sort=False)]].astype(
+        dict.fromkeys(keys, str)
+    )
     places = [name for name in _PLACE if name in frame]
     again = frame.duplicated(places)
     if again.any():
@@ -259,10 +260,8 @@ def _as_number(values: pd.Series) -> pd.Series:
     wrong = numbers.isna() & ~blank
     if wrong.any():
         file, row = wrong.idxmax()
-        raise DataError(
-            f"{file}: column '{values.name}' holds {quoted(texts[file, row])} in row {row + 1}, "
-            "which is no number"
-        )
+        where = f"{file}: column '{values.name}' holds {quoted(texts[file, row])} in row {row + 1}"
+        raise DataError(f"{where}, which is no number")
     return numbers
 
 
@@ -465,10 +464,8 @@ def _files_under(path: Path) -> tuple[dict[Path, str], int]:
             folders += [folder / name for name in inner if not name.startswith(".")]
             links += len(others)
             if len(files) > _MOST_FILES:
-                raise UserError(
-                    f"{path} has more than {_MOST_FILES:,} files: name the folder of the results "
-                    "alone"
-                )
+                most = f"{path} has more than {_MOST_FILES:,} files"
+                raise UserError(f"{most}: name the folder of the results alone")
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
     return {file: str(file.relative_to(path)) for file in files}, links
@@ -497,10 +494,9 @@ def _parse_json(content: bytes, name: str) -> Any:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
-        ends = error.pos >= len(error.doc.rstrip()) - 1 or error.msg.startswith("Unterminated")
-        reason = "ends before it is whole" if ends else (
-            f"is not JSON (line {error.lineno}: {error.msg})"
-        )  # fmt: skip
+        reason = f"is not JSON (line {error.lineno}: {error.msg})"
+        if error.pos >= len(error.doc.rstrip()) - 1 or error.msg.startswith("Unterminated"):
+            reason = "ends before it is whole"
         raise DataError(f"{name} {reason}: get it again, or move it away") from error
     except RecursionError as error:
         raise DataError(f"{name}: its values are nested too deeply") from error
@@ -508,8 +504,8 @@ def _parse_json(content: bytes, name: str) -> Any:
         raise DataError(f"{name} is not JSON: {str(error)[:100]}") from error
 
 
-def _json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number of every line, and its values.
+def _json_lines(path: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield where every line is, in words, and its values.
 
     Raises
     ------
@@ -519,8 +515,8 @@ def _json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     check_memory(2 * len(content), name)
     for line_number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
-            values = _parse_json(line, f"{name}, line {line_number},")
-            yield line_number, _as_object(values, f"{name}, line {line_number},")
+            where = f"{name}, line {line_number}"
+            yield where, _as_object(_parse_json(line, f"{where},"), f"{where},")
 
 
 def _as_object(values: Any, name: str) -> dict[str, Any]:
@@ -528,12 +524,6 @@ def _as_object(values: Any, name: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise DataError(f"{name} is not an object: it is no such log")
     return values
-
-
-def part_of(values: dict[str, Any], key: str, name: str) -> dict[str, Any]:
-    """Return the object under a key; an empty one if there is none."""
-    part = values.get(key)
-    return {} if part is None else _as_object(part, f"'{key}' of {name}")
 
 
 def text_of(values: Mapping[str, Any], key: str) -> str:
@@ -573,8 +563,9 @@ class _Results:
         return dated[1] if dated else ""
 
     def part(self, key: str) -> dict[str, Any]:
-        """Return what is said under a key, mostly of each task."""
-        return part_of(self.values, key, self.name)
+        """Return what is said under a key, mostly of each task; nothing if there is no such key."""
+        part = self.values.get(key)
+        return {} if part is None else _as_object(part, f"'{key}' of {self.name}")
 
     @property
     def groups(self) -> dict[str, list[str]]:
@@ -614,9 +605,8 @@ class _Run:
         if isinstance(arguments, str):
             words = [word.partition("=") for word in arguments.split(",")]
             arguments = {key.strip(): value for key, _, value in words}
-        if not isinstance(arguments, dict):
-            arguments = {}
-        given = (text_of(arguments, key) for key in _LM_EVAL["model"])
+        stated = arguments if isinstance(arguments, dict) else {}
+        given = (text_of(stated, key) for key in _LM_EVAL["model"])
         name = text_of(self.results.values, "model_name") or next(filter(None, given), "")
         return name or self.path.parent.name
 
@@ -769,8 +759,7 @@ def _rows_of_samples(runs: Sequence[_Run], left_out: set[str]) -> Iterator[_Row]
     documents: dict[tuple[str, str], tuple[str, str]] = {}
     for method, run in zip(_methods(runs), runs, strict=True):
         row_of_item: dict[str, dict[Any, Any]] = {}
-        for line_number, line in _json_lines(run.path, run.name):
-            where = f"{run.name}, line {line_number}"
+        for where, line in _json_lines(run.path, run.name):
             item = line.get("doc_id")
             if isinstance(item, bool) or not isinstance(item, str | int):
                 raise DataError(f"{where} has no doc_id: its documents cannot be paired")
@@ -859,8 +848,7 @@ def _format_of(path: Path, name: str, *, alone: bool) -> str:
     try:
         if path.suffix in (".jsonl", ".ndjson"):
             line = _start_of(path, 1 << 24).lstrip().partition(b"\n")[0]
-            if line.startswith(b"{"):
-                values = _parse_json(line, f"{name}, line 1,")
+            values = _parse_json(line, f"{name}, line 1,") if line.startswith(b"{") else None
         elif path.suffix == ".json":
             values = read_json(path, name)
     except OSError as error:
@@ -967,12 +955,12 @@ def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable
     has_score = measured[names].notna().groupby([measured[METHOD], measured[TASK]]).any()
     counts = has_score.groupby(METHOD).sum().min(axis=1)
     enough = counts.reindex(table.frame[METHOD].unique(), fill_value=0) >= fewest
-    ranked = enough.index[enough]
-    if enough.all() or len(ranked) < 2:
+    ranked, left = enough.index[enough], int((~enough).sum())
+    if not left or len(ranked) < 2:
         return table.having(measured.reset_index(drop=True))
-    are, they = ("is", "it has") if len(enough) - len(ranked) == 1 else ("are", "they have")
-    counts = {"left": len(enough) - len(ranked), "all": len(enough), "tasks": tasks}
-    note = _told("few_tasks", are=are, they=they, fewest=fewest, **counts)
+    are, they = ("is", "it has") if left == 1 else ("are", "they have")
+    counts = {"left": left, "all": len(enough), "tasks": tasks, "fewest": fewest}
+    note = _told("few_tasks", are=are, they=they, **counts)
     return table.having(measured[measured[METHOD].isin(ranked)].reset_index(drop=True), note)
 
 

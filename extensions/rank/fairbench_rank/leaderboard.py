@@ -160,10 +160,8 @@ def write_leaderboard(
         both = [run for run in finished.values() if run.id in runs]
         hidden += [run for run in both if set(run.cells()) != set(runs[run.id].cells())]
         runs = finished | runs
-    tables = [
-        *([approaches.approach_table([*runs.values()])] if runs else []),
-        *map(approaches.read_approaches, files),
-    ]
+    tables = [approaches.approach_table([*runs.values()])] if runs else []
+    tables += map(approaches.read_approaches, files)
     table, left_out_rows = approaches.approaches_together(tables)
     known = len({*runs}.union(*(each["run"] for each in tables)))
     board = comparable_board(table, " and ".join(map(str, folders)), metric)
@@ -184,9 +182,8 @@ def write_leaderboard(
 def board_findings(board: BoardTable, metric: str = "") -> Findings:
     """Return the findings on a page's table, on the usual metrics and on the gaps that it shows."""
     metrics = dict.fromkeys([*standings.METRICS, *board.gaps_from(metric)])
-    return standings.findings_of(
-        board.table, metrics=[name for name in metrics if name in board.metrics]
-    )
+    measured = [name for name in metrics if name in board.metrics]
+    return standings.findings_of(board.table, metrics=measured)
 
 
 def comparable_board(table: pd.DataFrame, folder_names: str, metric: str) -> BoardTable:
@@ -218,9 +215,8 @@ def page_of(
     """Return the page; the parameters are those of :func:`write_leaderboard`."""
     style_of = _styles_of(board)
     gap = next(iter(board.gaps_from(metric)), "")
-    points = sorted(
-        map(_with_names, findings.mean_frontiers), key=lambda point: point["gap_metric"] != gap
-    )
+    points = list(map(_with_names, findings.mean_frontiers))
+    points.sort(key=lambda point: point["gap_metric"] != gap)
     picture = _frontier_figure(points, style_of)
     tags = [{"metric": point["gap_metric"], **point["tags"]} for point in points]
     table = declared_table(_PAGE, "frontier", points, tags=tags)
@@ -244,16 +240,11 @@ def page_of(
     )
     if further:
         document = further(document, findings, runs)
-    pictures = {
-        figure.name: (f"figures/{figure.name}.svg", file_of(figure.drawings))
-        for figure in document.figures
-        if figure.drawings
-    }
-    links: list[model.Text] = [(model.Link(name, file),) for name, (file, _) in pictures.items()]
+    drawn = {figure.name: figure.drawings for figure in document.figures if figure.drawings}
+    links: list[model.Text] = [(model.Link(name, f"figures/{name}.svg"),) for name in drawn]
     sections = [*document.sections, _origin_section(board, runs, links, command)]
-    return replace(
-        document, sections=sections, files={MEANS: _means(board), **dict(pictures.values())}
-    )
+    files = {f"figures/{name}.svg": file_of(drawings) for name, drawings in drawn.items()}
+    return replace(document, sections=sections, files={MEANS: _means(board), **files})
 
 
 def short_of(document: model.Document, findings: Findings, gap: str) -> model.Document:
@@ -272,8 +263,7 @@ def summary_of(findings: Findings, gap: str) -> model.ExecutiveSummary:
     ranked = [by_name[name] for name in (ERROR, gap, "log_loss") if name in by_name]
     found = []
     for standing in ranked:
-        near = [row for row in standing.rows if row["near_best_on_new"] >= 0]  # not NaN
-        if near:
+        if near := [row for row in standing.rows if row["near_best_on_new"] >= 0]:  # not NaN
             best = max(near, key=lambda row: row["near_best_on_new"])
             name, epsilon = metric_label(standing.metric), standing.answer.epsilon
             found.append(_tell("near", metric=name, best=best, epsilon=epsilon))
@@ -333,14 +323,10 @@ def _frontier_figure(points: Sequence[Point], style_of: Styles) -> model.Figure 
     panels = []
     for gap in dict.fromkeys(point["gap_of"] for point in points):
         own = [point for point in points if point["gap_of"] == gap]
-        spans = {
-            axis: span_of(np.array([point[of] for point in own]))
-            for axis, of in (("x", "error"), ("y", "gap"))
-        }
+        x, y = (span_of(np.array([point[of] for point in own])) for of in ("error", "gap"))
+        about: dict[str, Any] = {"from_zero": "", "spans": {"x": x, "y": y}}
         lines = list(_lines(own, style_of))
-        panels.append(
-            Panel(lines, "error rate, change", f"{gap}, change", from_zero="", spans=spans)
-        )
+        panels.append(Panel(lines, "error rate, change", f"{gap}, change", **about))
     if not panels:
         return None
     shown = [NONE, *(point["name"] for point in points)]
@@ -406,8 +392,7 @@ def ranks_section(findings: Findings, first: str) -> model.Section:
     about = [_tell("approach"), _tell("compared"), standings.ranks_sentence(findings)]
     blocks: list[model.Block] = [model.Items(about)]
     for standing in findings.standings:
-        metric = find(standing.metric)
-        direction = metric.direction if metric else ""
+        direction = getattr(find(standing.metric), "direction", "")
         blocks.append(
             model.Details(
                 metric_label(standing.metric),
@@ -452,10 +437,11 @@ def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) ->
 
 def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
     """Return the section on cost: seconds of every approach, beside its error and one gap."""
-    ordered = sorted(
-        findings.approaches,
-        key=lambda row: (isnan(row["relative_cost"]), row["relative_cost"], row["name"]),
-    )
+
+    def order(row: Mapping[str, Any]) -> tuple[bool, float, str]:
+        return isnan(row["relative_cost"]), row["relative_cost"], row["name"]
+
+    ordered = sorted(findings.approaches, key=order)
     rows = [{**row, "need": _need_text(row)} for row in ordered]
     tags = [tags_of(row) for row in ordered]
     table = declared_table(_PAGE, "costs", rows, {"reference": findings.reference}, tags=tags)
@@ -686,11 +672,8 @@ def _task_figure(task: TaskMeans, board: BoardTable, style_of: Styles) -> Iterat
     """Yield error against every gap: one point per approach, one style per intervention."""
     rows = board.shown(task)
     points = {gap: list(_points(rows, gap, style_of)) for gap in board.gaps}
-    panels = [
-        Panel(shown, "error rate", gap_label(gap), from_zero="y")
-        for gap, shown in points.items()
-        if shown
-    ]
+    shown = {gap_label(gap): of_gap for gap, of_gap in points.items() if of_gap}
+    panels = [Panel(of, "error rate", label, from_zero="y") for label, of in shown.items()]
     if panels:
         relaxed = [THRESHOLDS] if rows["setting"].ne("").any() else []
         drawings = chart(panels, key=_key_of(style_of, [*rows["intervention"], *relaxed]))
@@ -706,14 +689,8 @@ def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
         if row[gap] != row[gap] or (setting and not setting.startswith(f"{gap}<=")):
             continue
         style = style_of[THRESHOLDS if setting else str(row["intervention"])]
-        yield Series(
-            approaches.approach_name(row),
-            [row[ERROR]],
-            [row[gap]],
-            **style,
-            lined=False,
-            tags=tags_of(row),
-        )
+        name, tags = approaches.approach_name(row), tags_of(row)
+        yield Series(name, [row[ERROR]], [row[gap]], **style, lined=False, tags=tags)
 
 
 _NAMING = (*APPROACH, "group_at_prediction")
@@ -723,11 +700,8 @@ def _key_of(
     style_of: Styles, shown: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
 ) -> list[Series]:
     """Return the key of a chart of what is shown; some have other names in it."""
-    return [
-        Series(names.get(name, name), [], [], **style)
-        for name, style in style_of.items()
-        if name in {*shown}
-    ]
+    styles = {name: style for name, style in style_of.items() if name in {*shown}}
+    return [Series(names.get(name, name), [], [], **style) for name, style in styles.items()]
 
 
 def _styles_of(board: BoardTable) -> Styles:
@@ -789,10 +763,8 @@ def _making(board: BoardTable, runs: Sequence[Run]) -> str:
 def _means(board: BoardTable) -> str:
     """Return the means of all tasks as CSV."""
     facts = ("family", *TASK)
-    means = pd.concat(
-        [task.rows.assign(**{n: task.first[n] for n in facts}) for task in board.tasks],
-        ignore_index=True,
-    )
+    of_tasks = [task.rows.assign(**{n: task.first[n] for n in facts}) for task in board.tasks]
+    means = pd.concat(of_tasks, ignore_index=True)
     return _csv(means[[*facts, *means.columns[: -len(facts)]]]).decode()
 
 

@@ -145,7 +145,7 @@ def lending(
         summary=ExecutiveSummary(
             list(_in_short(ratios, means, granted, options)),
             [*sure, *answered.sentences, f"Compared with: {compared_with}.", _said("sure")],
-            list(_unseen(options, table, values)),
+            list(_unseen(options, len(table.known), values)),
         ),
         notes=[*answered.sentences, *notes_on_groups(frame, options.group)],
         data=data,
@@ -312,15 +312,13 @@ def _segments(singles: Mapping[str, pd.Series], table: AuditTable) -> Iterator[R
             pair = StandardisedRates.of(n_granted[both], n_people[both], mix=mix)
             # At (0, 1): the group's rate in the segments shared with the reference group, and its
             # ratio to the reference group's standardised rate.
-            rate, ratio = (
-                [float(of[0, 1]) for of in made()] for made in (pair.limits, pair.ratios)
-            )
+            ends = [float(of[0, 1]) for of in (*pair.limits(), *pair.ratios())]
             yield {
                 **part,
                 "group": name,
                 "reference": names[0],
                 "rows": int(pair.rows[0, 1]),
-                **dict(zip((*_RATE, *_RATIO), [*rate, *ratio], strict=True)),
+                **dict(zip((*_RATE, *_RATIO), ends, strict=True)),
             }
 
 
@@ -400,11 +398,9 @@ def _largest_difference(row: Row, options: LendingQuestion) -> str:
     return _said("largest", row=row, side=side, given=given, **found)
 
 
-def _unseen(
-    options: LendingQuestion, table: AuditTable, values: Mapping[str, Floats]
-) -> Iterator[str]:
+def _unseen(options: LendingQuestion, labels: int, values: Mapping[str, Floats]) -> Iterator[str]:
     """Yield what was not looked at."""
-    said = {"outcomes": len(table.known), "why": not options.factors, "justified": True}
+    said = {"outcomes": labels, "why": not options.factors, "justified": True}
     yield from sentences_of(_PAGE, said, target=options.target)
     for name in options.price:
         if blank := int(np.isnan(values[name]).sum()):

@@ -76,9 +76,7 @@ def ll144(
         selected, rate, read_as = table.favoured, "selection rate", [*table.read_as]
         nobody = "nobody of a known category was selected"
     sex, race = options.group
-    labels = {
-        name: groups_of(frame[name], ColumnRef(options.path.name, name)) for name in options.group
-    }
+    labels = {of: groups_of(frame[of], ColumnRef(options.path.name, of)) for of in options.group}
     answered, known = _known(labels, unknown)
     both = f"{sex}{CROSSED}{race}"
     labels[both] = combine([labels[sex], labels[race]])
@@ -87,9 +85,7 @@ def ll144(
     excluded = [] if keep_small else sorted(small, key=lambda category: -category["rows"])
     if excluded:
         few = {name: [c["group"] for c in small if c["attribute"] == name] for name in known}
-        kept = {
-            name: rows & ~labels[name].isin(few[name]).to_numpy() for name, rows in known.items()
-        }
+        kept = {of: rows & ~labels[of].isin(few[of]).to_numpy() for of, rows in known.items()}
         categories = _categories(labels, selected, kept, nobody=nobody)
     unknown_people = {name: int((~rows).sum()) for name, rows in known.items()}
     in_tables = {

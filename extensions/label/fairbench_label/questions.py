@@ -151,11 +151,7 @@ def _group_figures(
     ``whenever``, the intervals for a fixed number of labels and for any stopping time; and ``few``,
     whether the group has too few labels to be called fine.
     """
-    figures: dict[str, Any] = {
-        "group": session.names,
-        "labels": session.labels,
-        "rows": about.rows,
-    }
+    figures: dict[str, Any] = {"group": session.names, "labels": session.labels, "rows": about.rows}
     intervals = {}
     for name in ("fixed", "whenever"):
         figures["value"], *ends = limits(anytime_valid=name == "whenever")
@@ -185,10 +181,8 @@ def _valid(session: Session) -> str:
 _Answer: TypeAlias = dict[str, Any]
 
 
-def _answered(
-    found: Sequence[str], possible: Sequence[str], settled: bool, sentence: str
-) -> _Answer:
-    return {"found": found, "possible": possible, "settled": settled, "sentences": [sentence]}
+def _answered(found: Sequence[str], possible: Sequence[str], settled: bool, said: str) -> _Answer:
+    return {"found": found, "possible": possible, "settled": settled, "sentences": [said]}
 
 
 @dataclass(frozen=True, eq=False)

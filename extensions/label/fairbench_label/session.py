@@ -307,10 +307,8 @@ class Session:
 
     def audited(self) -> AuditTable:
         """Return the table with how its rows were chosen, for an assessment."""
-        notes = tuple(self._notes())
-        sampling = GroupSampling(
-            self.state.by, self.arms, notes, anytime_valid=self.state.anytime_valid
-        )
+        about = self.state.by, self.arms, tuple(self._notes())
+        sampling = GroupSampling(*about, anytime_valid=self.state.anytime_valid)
         return replace(self.table, sampling=sampling)
 
     def _notes(self) -> Iterator[str]:

@@ -243,9 +243,8 @@ def _ask(options: Asked) -> None:
         return
     in_file = sessions.pairs_in(Path(options.labels), session) if options.labels else []
     pairs = sessions.row_labels([*options.answers, *in_file], session)
-    new = sessions.store(
-        file, session, sessions.check_labels(session, pairs), overwrite=options.overwrite
-    )
+    labels = sessions.check_labels(session, pairs)
+    new = sessions.store(file, session, labels, overwrite=options.overwrite)
     session = sessions.open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
     print_line(f"{len(new)} stored{again}: {session.progress}.")

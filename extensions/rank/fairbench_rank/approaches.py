@@ -667,11 +667,9 @@ def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:
 
     The two approaches of a pair agree in everything else. A contrast has the pairs of all learners.
     """
-    other_columns = [name for name in APPROACH if name not in (part, "options")]
+    others = [name for name in APPROACH if name not in (part, "options")]
     records = values.about_approaches
-    keys = [
-        (*map(row.get, other_columns), options_without(part, row["options"])) for row in records
-    ]
+    keys = [(*map(row.get, others), options_without(part, row["options"])) for row in records]
     bases = {key: place for place, key in enumerate(keys) if records[place][part] == base}
     pairs_of_label: dict[str, list[tuple[int, int]]] = {}
     for position, (key, row) in enumerate(zip(keys, records, strict=True)):

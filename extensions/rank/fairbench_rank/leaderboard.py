@@ -408,9 +408,7 @@ def ranks_section(findings: Findings, first: str) -> model.Section:
     few = [{"metric": standing.metric, **row} for standing in ranked for row in standing.few]
     if few:
         rows = [{**row, "label": metric_label(row["metric"])} for row in few]
-        tags = [
-            {**tags_of(findings.by_name[row["approach"]]), "metric": row["metric"]} for row in few
-        ]
+        tags = [{**tags_of(findings.by_name[of["approach"]]), "metric": of["metric"]} for of in few]
         table = declared_table(_PAGE, "few", rows, {"reference": findings.reference}, tags=tags)
         blocks.append(
             model.Details(

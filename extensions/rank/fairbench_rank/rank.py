@@ -192,9 +192,7 @@ class RankReport(DocumentReport):
     @cached_property
     def plans(self) -> pd.DataFrame:
         """A row for each pair that matters most and is open: what would tell the two apart."""
-        by_answer = [
-            (answer.scores.score, plan) for answer in self.answers for plan in answer.plans
-        ]
+        by_answer = [(of.scores.score, plan) for of in self.answers for plan in of.plans]
         return pd.DataFrame([{"score": score, **plan} for score, plan in by_answer])
 
     def difference(self, first: str, second: str, score: str = "") -> ranking.PairedDifference:
@@ -286,10 +284,8 @@ def _summary(table: ScoreTable, rankings: Sequence[Ranking]) -> model.ExecutiveS
 
 def _shape(table: ScoreTable) -> str:
     """Return a sentence with the size of a table of scores: methods, tasks, families and scores."""
-    methods, questions = (
-        f"{count(len(table.methods))} methods",
-        f"{count(table.questions)} questions",
-    )
+    methods = f"{count(len(table.methods))} methods"
+    questions = f"{count(table.questions)} questions"
     by = ", ".join(f"{score.score} ({score.better} is better)" for score in table.scores)
     family = f" from {count(len(table.families))} families" if table.families else ""
     tasks = f"{count(len(table.tasks))} tasks" if table.tasks else questions
@@ -435,9 +431,8 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
     if not answer.plans:
         return []
     decimals = _decimals(answer)
-    has_noise, has_cost = (
-        any(not isnan(plan[name]) for plan in answer.plans) for name in ("noise", "cost")
-    )
+    has_noise = any(not isnan(plan["noise"]) for plan in answer.plans)
+    has_cost = any(not isnan(plan["cost"]) for plan in answer.plans)
 
     def unless_endless(value: float, text: str, endless: str) -> str | None:
         return None if isnan(value) else text if isfinite(value) else endless

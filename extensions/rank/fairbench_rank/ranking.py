@@ -341,16 +341,14 @@ def _rank_by(
     )
 
 
-def _best_first(
-    means: Floats, units_of_method: NDArray[np.int64], may_be_best: Mask
-) -> NDArray[np.intp]:
+def _best_first(means: Floats, ran: NDArray[np.int64], may_be_best: Mask) -> Rows:
     """Return the order in which methods are shown: the leader, then by mean, larger is better.
 
     Methods that have fewer than half of the units of the most complete one come last. Where units
     are missing, the method of the largest mean need not be one that may be the best: the leader is
     the first that may.
     """
-    has_half_of_units = units_of_method >= units_of_method.max() / 2
+    has_half_of_units = ran >= ran.max() / 2
     order = np.lexsort((-means, ~has_half_of_units))
     leader = int(np.argmax(may_be_best[order]))
     return np.asarray(np.r_[order[leader], np.delete(order, leader)])

@@ -96,9 +96,7 @@ def _resolve(lines: Sequence[CommandLine], locks: ExitStack, *, metric: str, sec
         raise UserError(sentence_of(_PAGE, "one_run"))
     deadline = time.monotonic() + seconds
     with SweepProgress(jobs=len(jobs)) as progress:
-        composed: list[Job] = [
-            (job, line.compose(job)) for line, job in progress.show_composing(jobs)
-        ]
+        composed = [(job, line.compose(job)) for line, job in progress.show_composing(jobs)]
         for _, config in composed:
             if config["plan"]:
                 raise UserError("plan=true plans an experiment: give it to fairbench run")
@@ -456,9 +454,7 @@ def _resolving_document(
     reason : why there is no further round.
     """
     metric, best, further = answer.scores.score, rounds[-1].best, rounds[1:]
-    rivals = [
-        {**plan, "is_out_of_reach": is_out_of_reach(plan)} for plan in rivals_of(answer, best)
-    ]
+    rivals = [{**of, "is_out_of_reach": is_out_of_reach(of)} for of in rivals_of(answer, best)]
     beyond = [plan for plan in rivals if plan["is_out_of_reach"]]
     needed = sorted(filter(isfinite, (plan["units_needed"] for plan in beyond)))
     values = {

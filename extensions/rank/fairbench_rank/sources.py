@@ -97,9 +97,7 @@ class BenchmarkTable:
     def sentence(self) -> str:
         """A sentence on the source of the table."""
         frame = self.frame
-        counts = [
-            counted(frame[name].nunique(), name) for name in (METHOD, TASK, SPLIT) if name in frame
-        ]
+        counts = [counted(frame[of].nunique(), of) for of in (METHOD, TASK, SPLIT) if of in frame]
         if ITEM in frame:
             counts.append(counted(len(frame[[TASK, ITEM]].drop_duplicates()), ITEM))
         return f"{self.format}: {listed(counts)}; {', '.join(map(str, self.scores))}"
@@ -175,9 +173,8 @@ def tidy(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, source: str) -> pd.Da
     if frame.empty:
         raise DataError(f"the {source} have no scores")
     keys = [name for name in KEYS if name in frame]
-    frame = frame[[*keys, *frame.columns.difference(keys, sort=False)]].astype(
-        dict.fromkeys(keys, str)
-    )
+    frame = frame[[*keys, *frame.columns.difference(keys, sort=False)]]
+    frame = frame.astype(dict.fromkeys(keys, str))
     places = [name for name in _PLACE if name in frame]
     again = frame.duplicated(places)
     if again.any():
@@ -663,20 +660,17 @@ def _read_lm_eval(
     UserError : a file is damaged, a line has no id, two files are of one model and task, or models
         were asked different documents under one id.
     """
-    read = [
-        _Results(path, name, _as_object(read_json(path, name), name))
-        for path, name in results.items()
-    ]
+    read = [_Results(path, of, _as_object(read_json(path, of), of)) for path, of in results.items()]
     groups: dict[str, list[str]] = {}
     for group, names in chain(*(file.groups.items() for file in read)):
         groups.setdefault(group, []).extend(names)
     if not items and not results:
         raise DataError(f"{root} has no results_*.json: of samples no aggregates are read")
     if not (items and samples):
-        return _scored(RESULTS, _rows_of_results(read), groups)
+        return _table(RESULTS, _rows_of_results(read), groups)
     left_out = set[str]()
     runs = [_run_of_samples(path, name, read) for path, name in samples.items()]
-    table = _scored(SAMPLES, _rows_of_samples(runs, left_out), groups)
+    table = _table(SAMPLES, _rows_of_samples(runs, left_out), groups)
     return table.having(table.frame, *_notes_on_samples(runs, read, left_out))
 
 
@@ -688,9 +682,7 @@ def _scores_in(row: Mapping[Any, Any]) -> list[tuple[str, str]]:
     return [key for key in row if key not in KEYS]
 
 
-def _scored(
-    kind: str, found: Iterable[_Row], groups: Mapping[str, Iterable[str]]
-) -> BenchmarkTable:
+def _table(kind: str, found: Iterable[_Row], groups: Mapping[str, Iterable[str]]) -> BenchmarkTable:
     """Return the table of rows, its scores named by metric, and by filter where a task has several.
 
     The first file that says which values of a score are good decides.
@@ -712,7 +704,7 @@ def _scored(
     for key, name in names.items():
         way_of[name] = way_of.get(name, "") or ways[key]
     scores = [
-        Score(name, way, kind == SAMPLES and is_binary(frame[name])) for name, way in way_of.items()
+        Score(of, way, kind == SAMPLES and is_binary(frame[of])) for of, way in way_of.items()
     ]
     return BenchmarkTable(frame, kind, tuple(scores))
 
@@ -809,9 +801,7 @@ def _notes_on_samples(
     if unnamed := [run for run in runs if not run.results]:
         yield _told("unnamed", name=unnamed[0].name, model=quoted(unnamed[0].model))
     present = {(run.results.path, run.task) for run in runs if run.results}
-    lacking = [
-        (file, task) for file in results for task in file.tasks if (file.path, task) not in present
-    ]
+    lacking = [(of, task) for of in results for task in of.tasks if (of.path, task) not in present]
     if lacking:
         file, task = lacking[0]
         rest = f" and {len(lacking) - 1} more" * (len(lacking) > 1)

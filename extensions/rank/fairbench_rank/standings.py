@@ -381,15 +381,12 @@ def mean_frontiers(values: ApproachValues) -> Iterator[dict[str, Any]]:
         ]
         if not compared:
             continue
-        changes = [
-            approaches.mean_differences(metric, [each for _, each in compared])
-            for metric in metrics
-        ]
+        contrasts = [contrast for _, contrast in compared]
+        changes = [approaches.mean_differences(metric, contrasts) for metric in metrics]
         measured = shown.estimate_differences(np.concatenate(changes))
         # The two intervals of a point hold together, so that it lies in its ellipse's box at 95 %.
-        means = np.stack(
-            approaches.mean_over_families(approaches.family_means(measured), level=1 - 0.05 / 2)
-        )
+        of_families = approaches.family_means(measured)
+        means = np.stack(approaches.mean_over_families(of_families, level=1 - 0.05 / 2))
         for place, (part, contrast) in enumerate(compared):
             limits = means[:, [place, len(compared) + place]].T  # of its error, of its gap
             if np.isfinite(limits).all():

@@ -307,9 +307,7 @@ def candidate_name(values: Mapping[str, Any]) -> str:
 
 def options_shown(values: Mapping[str, Any]) -> str:
     """Return the options of a trial as it is listed, each by the last part of its name."""
-    return ", ".join(
-        f"{name.rpartition('.')[2]}={value_text(value)}" for name, value in values.items()
-    )
+    return ", ".join(f"{of.rpartition('.')[2]}={value_text(value)}" for of, value in values.items())
 
 
 def value_text(value: object) -> str:

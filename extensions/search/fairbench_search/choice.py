@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, product
 from typing import Any, TypeAlias
 
@@ -241,8 +241,7 @@ def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str
     names = [name for name in facts[chosen[0].id] if name in shared]
     while unwanted:
         left_by = {
-            name: [run for run in unwanted if facts[run.id].get(name) == shared[name]]
-            for name in names
+            of: [run for run in unwanted if facts[run.id].get(of) == shared[of]] for of in names
         }
         best = min(left_by, key=lambda name: len(left_by[name]))
         if len(left_by[best]) == len(unwanted):
@@ -574,10 +573,7 @@ class _Estimates:
         metrics = [*(bound.metric for bound in self.bounds), metrics_of(BINARY)["error_rate"]]
         for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False), start=1):
             place, turn = self.n_objective + column - 1, int(sign)
-            ends = {
-                name: self._rate_interval(run, place, of[column][::turn])
-                for name, of in tails.items()
-            }
+            ends = {of: self._rate_interval(run, place, tails[of][column][::turn]) for of in tails}
             judged.append({"metric": metric, "value": float(self.rates[run, place]), **ends})
         return judged
 
@@ -737,9 +733,8 @@ def read_stored(runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...]) 
         for run, names in lacking.items()
         if names
     ]
-    loaded = [
-        compared.load_predictions(run, participle="chosen from", tasks=tuple(Task)) for run in kept
-    ]
+    load = partial(compared.load_predictions, participle="chosen from", tasks=tuple(Task))
+    loaded = list(map(load, kept))
     repeats = sorted(set.intersection(*({*of.repeats} for of in loaded)))
     goals = [Objective(of) for of in metrics]
     values, _, share = compared.values_in_splits(loaded, repeats, goals, Settings())

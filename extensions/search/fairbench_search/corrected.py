@@ -269,14 +269,12 @@ def _shrink_to_zero(numbers: Floats, amount: Floats) -> Floats:
     return np.asarray(np.sign(numbers) * np.maximum(np.abs(numbers) - amount, 0))
 
 
-def _shortest(
-    without_choice: Floats, choices: Sequence[tuple[Floats, float]], missed: float
-) -> Tails:
+def _shortest(alone: Floats, choices: Sequence[tuple[Floats, float]], missed: float) -> Tails:
     """Return the tails of the shortest interval that holds often enough under each supposition.
 
     Parameters
     ----------
-    without_choice : (T,) errors without a choice, in the same draws. The probability that they are
+    alone : (T,) errors without a choice, in the same draws. The probability that they are
         beyond a limit is known, so that they serve as control variates.
     choices : errors under each supposition, with the share of them that may be missed.
     missed : the error rate of one interval.
@@ -285,11 +283,11 @@ def _shortest(
     below, above = critical(lower), critical(missed - lower)
     steps = np.linspace(0, 4, 500) + critical(missed)
     for errors, allowed in choices:
-        excess_below = _share_above(errors, below) - _share_above(without_choice, below)
+        excess_below = _share_above(errors, below) - _share_above(alone, below)
         left_for_upper = allowed - lower - excess_below
         share_above = _share_above(-errors, steps)
-        share_without_choice = _share_above(-without_choice, steps)
-        chance = _chance_above(steps) + share_above - share_without_choice
+        share_alone = _share_above(-alone, steps)
+        chance = _chance_above(steps) + share_above - share_alone
         chance = np.maximum.accumulate(chance[::-1])[::-1]
         needed = np.append(steps, np.inf)[np.searchsorted(-chance, -left_for_upper)]
         above = np.maximum(above, needed)

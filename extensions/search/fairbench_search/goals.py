@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.options import check_declared, option
 from fairbench.core.text import said
@@ -146,9 +145,7 @@ class Goal:
         return np.array(sides).reshape(-1, len(defined))
 
 
-def _rate_estimate(
-    rate: Rate, cells: NDArray[np.int64], in_group: Mask
-) -> tuple[Floats, Floats, Floats]:
+def _rate_estimate(rate: Rate, cells: Codes, in_group: Mask) -> tuple[Floats, Floats, Floats]:
     """Return a rate of the rows (n,) of a group, by their confusion cells (n,).
 
     Returns

@@ -528,9 +528,8 @@ class Search:
         ------
         UserError : one cannot be.
         """
-        wanted = [
-            of.id for of in cells if not (planned.config["resume"] and planned.store.has(of.id))
-        ]
+        refit = not planned.config["resume"]
+        wanted = [cell.id for cell in cells if refit or not planned.store.has(cell.id)]
         missing = [WorkUnit(planned, cell) for cell in wanted]
         while missing:
             results = list(self.executor(missing))
@@ -630,11 +629,8 @@ class DrawnSearch(Search):
     @property
     def chance(self) -> float:
         """Upper limit of the probability that one more candidate would be chosen instead."""
-        return (
-            0.0
-            if self.tried_all
-            else float(gains.chance_of_better(len(self.trials), risk=self.risk))
-        )
+        chance = gains.chance_of_better(len(self.trials), risk=self.risk)
+        return 0.0 if self.tried_all else float(chance)
 
     @property
     def ended(self) -> str:

@@ -166,9 +166,7 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
     text = pd.Series(column.unique()).astype(str).str.strip()
     iso, dotted, slashed = (text.str.extract(form + _TIME) for form in (_ISO, _DOTTED, _SLASHED))
     parts = iso.fillna(dotted)
-    day_first, month_first = (
-        (slashed[part].astype(float) > 12).any() for part in ("first", "second")
-    )
+    day_first, month_first = slashed[["first", "second"]].astype(float).gt(12).any()
     if day_first != month_first:
         order = ("day", "month") if day_first else ("month", "day")
         parts = parts.fillna(slashed.set_axis([*order, "year"], axis=1))
@@ -264,9 +262,8 @@ def events_of(
     """
     events = table.rows.iloc[np.concatenate([late, new]).astype(np.intp)]
     is_new = np.arange(len(events)) >= np.size(late)
-    return events.assign(
-        row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"].notna()
-    )
+    row, labelled = state.rows + np.cumsum(is_new), events["label"].notna()
+    return events.assign(row=row, counted=is_new, labelled=labelled)
 
 
 def beyond_chance(times: ArrayLike) -> bool:
@@ -471,9 +468,7 @@ class NewCounts(NamedTuple):
     look: str
 
 
-def _count_events(
-    state: WatchState, table: WatchedRows, events: pd.DataFrame, look: str
-) -> NewCounts:
+def _counted(state: WatchState, table: WatchedRows, events: pd.DataFrame, look: str) -> NewCounts:
     """Return each event's increments to the sums of its groups, in the order of the events."""
     decision = events["decision"].to_numpy()
     labelled = events["labelled"].to_numpy(bool)
@@ -487,9 +482,7 @@ def _count_events(
     for power in range(3):
         sums[index, _RESIDUALS + 3 * decision + power] = np.where(scored, residual**power, 0)
     groups = table.groups.loc[events.index]
-    codes = {
-        name: pd.Index(watched).get_indexer(groups[name]) for name, watched in state.groups.items()
-    }
+    codes = {of: pd.Index(names).get_indexer(groups[of]) for of, names in state.groups.items()}
     events = events.assign(labels=state.labels + np.cumsum(labelled))
     stops = np.array([*steps(events["period"].to_numpy(str), BLOCK)])
     return NewCounts(events, codes, sums, stops, look)
@@ -844,7 +837,7 @@ def with_events(
     events : the new rows and late labels, as :func:`without_repeats` returns them.
     look : the time of the look.
     """
-    new = _count_events(state, table, events, look)
+    new = _counted(state, table, events, look)
     marks = _new_marks(state, new)
     if not state.shares:
         sums = _sums_at(marks[-1])
@@ -866,10 +859,8 @@ def _as_watched(groups: pd.DataFrame, watched: Mapping[str, Sequence[str]]) -> p
     changed = {}
     for attribute, names in watched.items():
         name_of = {whole(name): name for name in names} | {name: name for name in names}
-        found = {
-            name: name_of.get(name, name_of.get(whole(name), name))
-            for name in groups[attribute].unique()
-        }
+        present = groups[attribute].unique()
+        found = {name: name_of.get(name, name_of.get(whole(name), name)) for name in present}
         changed[attribute] = groups[attribute].map(found)
     return groups.assign(**changed)
 

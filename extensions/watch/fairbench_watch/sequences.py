@@ -405,9 +405,7 @@ def rows_until_beyond(
             middle = np.maximum((low + high) // 2, 0)
             found = told_apart(np.take_along_axis(rows, middle[None], 0)[0])
             low, high = np.where(found, low, middle), np.where(found, middle, high)
-        few, many = (
-            np.take_along_axis(rows, np.maximum(at, 0)[None], 0)[0] for at in (high - 1, high)
-        )
+        few, many = np.take_along_axis(rows, np.maximum([high - 1, high], 0), 0)
     return np.where(never, np.inf, many)
 
 
@@ -444,9 +442,8 @@ class Sums(NamedTuple):
         needed : the logarithm of the evidence that excludes a mean on either side: log(2 / a) for a
             confidence of 1 - a at all looks together.
         """
-        n, total, squares, reach = np.broadcast_arrays(
-            *(np.asarray(array, float) for array in (*self, needed))
-        )
+        arrays = (np.asarray(array, float) for array in (*self, needed))
+        n, total, squares, reach = np.broadcast_arrays(*arrays)
         value = divide(total, n)
 
         def excludes(signed_total: Floats) -> Callable[[Floats], Mask]:

@@ -138,9 +138,8 @@ class WatchOptions:
         """The options of an audit of the same columns, with which files are read."""
         columns = dict.fromkeys(column for name in self.group for column in name.split(CROSSED))
         # Labels may come later, so that the last row may be the first without one.
-        return Options(
-            rows=":", group=tuple(columns), **{name: getattr(self, name) for name in _OF_AUDITS}
-        )
+        own = {name: getattr(self, name) for name in _OF_AUDITS}
+        return Options(rows=":", group=tuple(columns), **own)
 
     @property
     def rate_names(self) -> Mapping[str, str]:

@@ -122,9 +122,8 @@ def _statement(condition: Condition, state: WatchState) -> Statement:
     gaps = [gap for gap in quantities(state)[0] if (gap.attribute, gap.metric) == about]
     limits = [state.marks[-1].limits[gap.name] for gap in gaps] if state.marks else []
     estimates = np.array(limits, float).reshape(-1, 3)  # None becomes NaN
-    unwatched = {
-        name: rows for name, rows in state.unwatched.items() if name.startswith(f"{attribute}: ")
-    }
+    whose = f"{attribute}: "
+    unwatched = {name: rows for name, rows in state.unwatched.items() if name.startswith(whose)}
     if np.isnan(estimates[:, 0]).all():
         no_values = (float("nan"),) * 3
         return condition.statement(no_values, n=state.rows, needs="no gap has a value yet")

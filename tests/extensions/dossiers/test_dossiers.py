@@ -104,11 +104,6 @@ def pages(folder):
     return result
 
 
-@pytest.fixture
-def dossiers(pages):
-    return {kind: page for kind, (page, _, _) in pages.items()}
-
-
 def comparable(answers):
     """Return answers; where there are metrics of one's own, without how many gaps there are."""
     names = {metric.name for metric in declared()}
@@ -118,9 +113,9 @@ def comparable(answers):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_field_that_is_asked_for_is_there_as_the_schema_says(dossiers, kind):
+def test_every_field_that_is_asked_for_is_there_as_the_schema_says(pages, kind):
     """Fields, sources and answers are those of the file; a field that goes missing shows here."""
-    dossier, asked = dossiers[kind], dossiers[kind]["asked"]
+    dossier, asked = pages[kind][0], pages[kind][0]["asked"]
     jsonschema.validate(dossier, json.loads(SCHEMA.read_text()))
     expected = json.loads(Path(__file__).with_name("expected.json").read_text())[kind]
     names = ("key", "citation", "status", "answer")
@@ -134,7 +129,7 @@ def test_every_field_that_is_asked_for_is_there_as_the_schema_says(dossiers, kin
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_sentence_claims_that_a_law_is_kept(folder, dossiers, kind):
+def test_no_sentence_claims_that_a_law_is_kept(folder, pages, kind):
     for form in TEXTS:
         content = (folder / kind / f"{kind}.{FORMS[form][0]}").read_bytes()
         if form == "word":
@@ -147,8 +142,8 @@ def test_no_sentence_claims_that_a_law_is_kept(folder, dossiers, kind):
 
 
 @pytest.mark.thorough
-def test_differences_are_those_of_fishers_test(dossiers):
-    (black,) = (row for row in dossiers["four-fifths"]["differences"] if row["group"] == "Black")
+def test_differences_are_those_of_fishers_test(pages):
+    (black,) = (row for row in pages["four-fifths"][0]["differences"] if row["group"] == "Black")
     assert (black["attribute"], black["reference"], black["under"]) == ("race", "White", True)
     table = [[71, 280 - 71], [326, 712 - 326]]
     assert black["chance"] == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-8)
@@ -172,8 +167,8 @@ OF_EVERYONE = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["model-card", "ai-act"])
-def test_a_card_shows_what_an_audit_does_and_every_figure_has_an_interval(folder, dossiers, kind):
-    result, measured = dossiers[kind], defaultdict(set)
+def test_a_card_shows_what_an_audit_does_and_every_figure_has_an_interval(folder, pages, kind):
+    result, measured = pages[kind][0], defaultdict(set)
     for metric in result["metrics"]:
         shown = OF_GROUPS if metric["attribute"] else OF_EVERYONE
         if metric["statistic"] == "value" and metric["metric"] in shown:
@@ -224,8 +219,8 @@ def test_what_cannot_be_is_refused_in_a_line(folder, refused, words, said):
 
 
 @pytest.mark.thorough
-def test_the_ai_act_says_that_one_file_was_measured_and_from_when_it_holds(dossiers):
-    first, rules = dossiers["ai-act"]["summary"], dossiers["ai-act"]["rules"]
+def test_the_ai_act_says_that_one_file_was_measured_and_from_when_it_holds(pages):
+    first, rules = (pages["ai-act"][0][part] for part in ("summary", "rules"))
     assert "Only the rows of this file were measured" in first["unseen"][0]
     assert any("Before 2 December 2027" in warning for warning in rules["warnings"])
     assert "2 August 2028" in first["audited"]["Rules"]

@@ -18,7 +18,7 @@ from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.metrics.registry import BINARY, confusion, metrics_of, named
 from fairbench.results.catalogue import Catalogue
-from fairbench_search.alternative import Alternative, compare_models, gap_named
+from fairbench_search.alternative import compare_models, gap_named
 from fairbench_search.choice import (
     Bound,
     Shared,
@@ -31,7 +31,6 @@ from fairbench_search.choice import (
 )
 from fairbench_search.gains import GoalRows, together
 from fairbench_search.goals import Goal, Tuning, goals
-from fairbench_search.tuning import Dimension, DrawnSearch, Family, Trial
 from tests.harness import CONF, configuration, quick
 from tests.reporting import page_runs
 
@@ -420,39 +419,6 @@ def test_values_and_flips_are_those_of_the_predictions():
     limited = (*both.gaps, *both.errors, both.gap_change, both.error_change, everyone["share"])
     assert all(lower <= value <= upper for value, lower, upper in limited)
     assert both.verdict == "better"
-
-
-def test_a_model_beside_itself_changes_nothing():
-    shared = people()
-    same = replace(shared, prediction=shared.prediction[:, [0, 0]])
-    both = compare_models(same, PARITY)
-    assert both.gap_change[0] == both.error_change[0] == 0 and both.verdict == "open"
-    assert all(flip["gained"] == flip["lost"] == 0 for flip in both.flips)
-
-
-def test_rows_that_judged_several_candidates_have_wider_intervals():
-    one, three = (compare_models(people(), PARITY, looks=looks) for looks in (1, 3))
-    assert one.gaps[1][0] == three.gaps[1][0]
-    for name in ("gap_change", "error_change"):
-        narrow, wide = getattr(one, name), getattr(three, name)
-        assert wide[1] < narrow[1] and narrow[2] < wide[2]
-    assert three.flips[-1]["share"][2] > one.flips[-1]["share"][2]
-
-
-def test_the_certificate_of_a_space_that_was_tried_whole_is_nothing():
-    whole, some = (answer(values) for values in ("1234", "12345"))
-    assert whole.search.chance == whole.bounds[100]["true"] == whole.bounds[1]["seen"] == 0
-    few, more = some.bounds[1], some.bounds[10]
-    assert 0 < few["seen"] < few["true"] < more["true"] <= some.comparison.gaps[1][2]
-
-
-def answer(values):
-    """Return the answer of a search that has tried four of these values."""
-    trials = [Trial({"learner.C": value}) for value in values[:4]]
-    families = [Family({}, {}, (Dimension("learner.C", values, tuple(values)),))]
-    search = DrawnSearch(Tuning(level=0.95), families, None, None, trials=trials)
-    both, tried = compare_models(people(), PARITY), [{"gap": 0.2}, {"gap": 0.05}]
-    return Alternative("german", "sex", tried, 1, 0.0, 100, both, ("a", "b"), search=search)
 
 
 @pytest.mark.parametrize(

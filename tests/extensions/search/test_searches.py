@@ -151,8 +151,9 @@ def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     sweeper = ["-m", "hydra/sweeper=tune", *words, *(f"hydra.sweeper.{word}" for word in own)]
     assert run_words(sweeper) == 0
     parts = []
-    text = capsys.readouterr().out
-    answer = json.loads(text, object_hook=lambda part: parts.append(part) or part)
+    answer = json.loads(
+        capsys.readouterr().out, object_hook=lambda part: parts.append(part) or part
+    )
     assert answer["title"].startswith("Tuning simulated")
     (trials,) = (part for part in parts if part.get("title") == "the trials")
     assert "frontier: no other trial" in trials["caption"]

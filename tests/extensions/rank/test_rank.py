@@ -516,17 +516,6 @@ def test_halves_of_noise_name_another_winner_and_halves_of_a_difference_do_not()
     assert by_unit["halved"] == new_tasks.UNITS and np.isnan(by_unit["within_task"])
 
 
-def test_tasks_of_one_of_two_methods_tell_nothing_of_which_is_nearer_the_best():
-    random = np.random.default_rng(0)
-    values = 0.7 + 0.1 * random.standard_normal(400) + 0.03 * random.standard_normal((2, 400))
-    values[0] += 0.02
-    both = on_new_task(values[:, :200], epsilon=0.01)
-    values[1, 200:] = np.nan
-    forecast = on_new_task(values, epsilon=0.01)
-    np.testing.assert_allclose(forecast.near, both.near, atol=0.02)
-    np.testing.assert_allclose(forecast.best, both.best, atol=0.02)
-
-
 def test_few_tasks_of_a_rival_leave_a_probability_as_open_as_these_few():
     """Drawn rivals add no successes: 10 of 10 shared tasks are 10, whatever else was run."""
     values = np.tile([[0.8], [0.7]], 40) + 0.001 * np.random.default_rng(1).random((2, 40))

@@ -383,24 +383,15 @@ def test_runs_that_predict_the_same_are_told_apart_alike():
         np.testing.assert_array_equal(noise[:, of], noise[:, -1])
 
 
-PARITY = gap_named("statistical_parity")
-
-
-def people(count=400, seed=0):
-    """Return people, and two models of which the second selects less in the first group."""
-    rng = np.random.default_rng(seed)
-    label, group = rng.integers(0, 2, count), rng.integers(0, 2, count)
-    first = (rng.random(count) < np.where(group == 0, 0.7, 0.4)).astype(int)
-    second = np.where((group == 0) & (rng.random(count) < 0.4), 0, first)
-    nothing = np.zeros(count, int)
-    predicted = np.column_stack([first, second])
-    return SharedRows(nothing, nothing, np.arange(count), label, group, predicted, ("a", "b"))
-
-
 def test_values_and_flips_are_those_of_the_predictions():
-    shared = people()
-    both = compare_models(shared, PARITY)
-    first, second = shared.prediction.T
+    """Of people of whom the second model selects fewer than the first in the first group."""
+    rng, nothing = np.random.default_rng(0), np.zeros(400, int)
+    label, group = rng.integers(0, 2, (2, 400))
+    first = (rng.random(400) < np.where(group == 0, 0.7, 0.4)).astype(int)
+    second = np.where((group == 0) & (rng.random(400) < 0.4), 0, first)
+    predicted = np.column_stack([first, second])
+    shared = SharedRows(nothing, nothing, np.arange(400), label, group, predicted, ("a", "b"))
+    both = compare_models(shared, gap_named("statistical_parity"))
     for predicted, gap, error in zip((first, second), both.gaps, both.errors, strict=True):
         rates = [predicted[shared.group == code].mean() for code in (0, 1)]
         assert gap[0] == pytest.approx(abs(rates[0] - rates[1]))

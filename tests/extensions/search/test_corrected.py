@@ -35,7 +35,8 @@ class Population:
         noise[..., 0] = self.cross * noise[..., 1] + np.sqrt(1 - self.cross**2) * noise[..., 0]
         return noise
 
-    def candidates(self, noise):
+    def candidates(self, noise=0.0):
+        noise = noise + np.zeros((len(self.gaps), 2))
         gaps, errors = self.noise[..., :1], self.noise[..., 1:]
         parts, values = self.gaps + noise[:, 0], self.errors + noise[:, 1]
         return Candidates(parts[:, None], gaps, ONE, values[:, None], errors, self.bounds)
@@ -47,8 +48,7 @@ def critical(tails):
 
 def correction_of(population, quantity=0):
     """Return the critical values of the gap, or of the error, where nothing was drawn."""
-    nothing = np.zeros((len(population.gaps), 2))
-    return critical(correction(population.candidates(nothing))[0][quantity])
+    return critical(correction(population.candidates())[0][quantity])
 
 
 def test_of_independent_candidates_that_are_alike_the_luckiest_end_takes_what_the_other_leaves():
@@ -93,13 +93,13 @@ def test_a_clear_winner_is_hardly_corrected():
     population = Population([1.0, *[40.0] * 9])
     made = correction(population.candidates(population.drawn(1)[0]))
     assert made[0][0] == pytest.approx((0.025, 0.025), rel=0.03)
-    assert not_told_from_best(population.candidates(np.zeros((10, 2)))).sum() == 1
+    assert not_told_from_best(population.candidates()).sum() == 1
 
 
 def test_candidates_out_of_bounds_are_not_chosen():
     population = Population([1.0, 5.0], [9.0, 0.0], bound=1.0)
-    assert choose(population.candidates(np.zeros((2, 2)))) == 1
-    none = Population([1.0], 9.0, bound=1.0).candidates(np.zeros((1, 2)))
+    assert choose(population.candidates()) == 1
+    none = Population([1.0], 9.0, bound=1.0).candidates()
     assert choose(none) is None
     with pytest.raises(ValueError, match="no candidate is within"):
         correction(none)
@@ -151,18 +151,18 @@ def test_the_best_is_among_those_not_told_from_it(bound):
 
 def test_a_larger_gap_may_be_best_where_smaller_ones_may_miss_the_bound():
     population = Population([1.0, 2.0, 30.0, 40.0], [3.9, 3.9, 0.0, 0.0], bound=4.0)
-    candidates = population.candidates(np.zeros((4, 2)))
+    candidates = population.candidates()
     assert not_told_from_best(candidates).tolist() == [True, True, True, False]
     assert larger_than(candidates, choose(candidates)).tolist() == [False, False, True, True]
-    free = Population([1.0, 2.0, 30.0, 40.0]).candidates(np.zeros((4, 2)))
+    free = Population([1.0, 2.0, 30.0, 40.0]).candidates()
     assert not_told_from_best(free).tolist() == [True, True, False, False]
 
 
 def test_the_same_predictions_are_never_told_apart_and_correlation_tells_others_apart():
     alike = Population([5.0, 5.0, 7.0], rho=1.0)
-    assert not_told_from_best(alike.candidates(np.zeros((3, 2)))).tolist() == [True, True, False]
+    assert not_told_from_best(alike.candidates()).tolist() == [True, True, False]
     apart = Population([5.0, 5.0, 7.0])
-    assert not_told_from_best(apart.candidates(np.zeros((3, 2)))).all()
+    assert not_told_from_best(apart.candidates()).all()
 
 
 @pytest.mark.parametrize("splits", [2, 3])

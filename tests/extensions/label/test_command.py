@@ -221,28 +221,28 @@ def test_label_files_are_of_any_format(name, frame, by_id, state, tmp_path):
     assert "columns customer or row and label are needed, not who, label" in said
 
 
-OF_ROW_42 = {"truth": np.arange(200) * 1.5, "guess": np.arange(200) / 3, "low": 0, "high": 9}
+OF_ROWS = {"truth": np.arange(200) * 1.5, "guess": np.arange(200) / 3, "low": 0, "high": 9}
 
 
 @pytest.mark.parametrize(
-    ("column", "cells", "said"),
+    ("column", "row", "cell", "said"),
     [
-        ("score", {42: "high"}, "row 42 (customer C-42): 'high' is no number"),
+        ("score", 42, "high", "row 42 (customer C-42): 'high' is no number"),
         # Rows that are left out, which have no truth, keep their numbers.
-        ("low", {42: 10}, "row 42 (customer C-42): '10' is not at most 'high'"),
-        ("customer", {10: ""}, "'customer', row 10: '' is not an identifier"),
-        ("customer", {10: "C-5"}, "'customer' holds 'C-5' in row 5 and in row 10: a row is"),
+        ("low", 42, 10, "row 42 (customer C-42): '10' is not at most 'high'"),
+        ("customer", 10, "", "'customer', row 10: '' is not an identifier"),
+        ("customer", 10, "C-5", "'customer' holds 'C-5' in row 5 and in row 10: a row is"),
     ],
 )
-def test_an_audit_says_whom_a_row_is_of_and_refuses_identifiers_that_are_none(column, cells, said):
-    frame = predictions(200).assign(**OF_ROW_42, customer=[f"C-{row}" for row in range(1, 201)])
+def test_an_audit_says_whom_a_row_is_of_and_refuses_what_is_no_identifier(column, row, cell, said):
+    frame = predictions(200).assign(**OF_ROWS, customer=[f"C-{row}" for row in range(1, 201)])
     frame.loc[:9, "truth"] = None
     asked = {"target": "label", "score": "score", "groups": "sex", "id": "customer"}
     if column == "low":
         asked |= {"target": "truth", "score": "", "prediction": "guess", "bounds": ["low", "high"]}
     fairbench.audit(frame, **asked)
-    frame[column] = frame[column].astype(object)
-    frame.loc[[row - 1 for row in cells], column] = [*cells.values()]
+    frame = frame.astype({column: object})
+    frame.loc[row - 1, column] = cell
     assert said in why_not(frame, **asked)
 
 

@@ -337,11 +337,11 @@ def test_a_pair_is_compared_on_what_both_have():
 
 
 def test_splits_of_a_task_count_once_and_families_alike():
-    values = np.array([[1.0, 1, 5, 5, 5, 5], [0.0] * 6])
-    group, unit = np.array([0, 0, 1, 1, 1, 2]), np.array([0, 1, 1])
+    values, group = np.array([[1.0, 1, 5, 5, 5, 5], [0.0] * 6]), np.array([0, 0, 1, 1, 1, 2])
     for by_family, mean in ((True, 3), (False, 11 / 3)):
         how = {"equal_unit_weights": by_family, "generator": np.random.default_rng(0)}
-        assert paired_units(values, group, unit, **how).means[0] == pytest.approx(mean)
+        paired = paired_units(values, group, np.array([0, 1, 1]), **how)
+        assert paired.means[0] == pytest.approx(mean)
 
 
 def test_few_questions_right_and_wrong_are_judged_as_by_mcnemars_exact_test():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.statements.kinds import KINDS, populations
-from benchmarks.statements.page import parts, rows_of
+from benchmarks.statements.kinds import populations
 from benchmarks.statements.simulate import Truth, is_wrong, of_findings, of_page, simulate
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.gaps import ASSUMED, Gap, _draws_at, gaps_of, with_tipping
@@ -258,16 +257,6 @@ def test_at_most_one_page_of_twenty_is_wrong(key):
     result = simulate(SHORT[key], short=True, pages=1)
     assert not result.failed, result
     assert not result.amiss
-
-
-@pytest.mark.thorough
-def test_a_quick_look_at_a_population_of_every_kind():
-    first = {kind: population for (kind, _), population in reversed(SHORT.items())}
-    assert set(first) == set(KINDS)
-    results = [simulate(setting, replications=2, pages=1) for setting in first.values()]
-    assert not [result.amiss for result in results if result.amiss]
-    assert sum(result.wrong for result in results) <= 2
-    assert all(f"| {kind} | 1 | 2 |" in parts(rows_of(results))["kinds"] for kind in KINDS)
 
 
 RATES = {"G0": 0.5, "G1": 0.45, "G2": 0.3}

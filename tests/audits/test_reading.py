@@ -72,7 +72,7 @@ def test_a_page_needs_no_script():
     assert all(".js" in rule or "@media" not in page for rule in hidden if "section" in rule)
 
 
-# Spreadsheets of a bank and a hospital, each with a wrong planted.
+# Spreadsheets of a bank, each with a wrong planted.
 
 
 def people(rows, seed, **groups):
@@ -111,15 +111,6 @@ def repayments():
     return frame.assign(score=score, repaid=np.where(repaid, "yes", "no"))
 
 
-def referrals():
-    """Return who was referred, and who needed it; the uninsured are passed over."""
-    draw, frame, logit = people(5000, 6, insured={"private": 0.5, "public": 0.35, "none": 0.15})
-    needs = draw.random(len(frame)) < logistic(logit + 1.2)
-    seen = logistic(2 * (logit + 1.2) - 2.2 * (frame["insured"] == "none"))
-    referred = np.where(draw.random(len(frame)) < seen, "yes", "no")
-    return frame.assign(needed=np.where(needs, "yes", "no"), referred=referred)
-
-
 OF_LOANS = ("target=Ausfall", "score=PD", "scale=percent", "group=nationality")
 GOOD = ("positive=ja", "favourable=nein")
 OF_REPAYMENT = ("target=repaid", "score=score", "group=sex")
@@ -134,11 +125,6 @@ SHEETS = {
     ),
     "scores of repayment": (
         repayments, (*OF_REPAYMENT, "favourable=yes", "purpose=lending"), "female"
-    ),
-    "referrals": (
-        referrals,
-        ("target=needed", "prediction=referred", "group=insured", "favourable=yes", "purpose=care"),
-        "none",
     ),
 }  # fmt: skip
 

@@ -27,9 +27,7 @@ def loans(rows, *, granted):
     cut = np.where(people["sex"] == "women", *[1 - share for share in reversed(granted)])
     return people.assign(
         age=random.integers(18, 80, rows),
-        score=score.round(4),
         decision=np.where(score > cut, "approved", "declined"),
-        repaid=np.where(random.random(rows) < 0.2, score <= cut, score > cut).astype(int),
     )
 
 
@@ -47,12 +45,6 @@ PIPELINES = {
         "passes",
         FAIR.assign(age=np.where(FAIR.index < 6, 90, FAIR["age"])),
         f"{USUAL.replace('[sex]', '[age:25,40,80]')}leave_out: [age=80 and over]\n",
-    ),
-    "a threshold of scores": (
-        "passes",
-        FAIR,
-        "score: score\nthreshold: 0.5\npositive: '1'\nfavourable: '1'\ntarget: repaid\n"
-        "group: [sex]\nfail_if: [statistical_parity>0.1, false_positive_rate>0.5]\n",
     ),
 }
 
@@ -94,7 +86,7 @@ def test_the_command_and_the_script_of_the_action_end_as_the_pipeline_should(
 IN_PYTEST = """
 import pytest
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(4))
 def test_pipeline(fairbench_gate, number):
     gate = fairbench_gate(policy=f"p{number}.yaml")
     assert gate and gate.exit_status == 0
@@ -117,7 +109,7 @@ def test_the_fixture_ends_as_the_pipelines_should(folder):
         assert failed == (outcome != "passes"), done.stdout
     assert "gate is open: these rows cannot tell" in done.stdout
     assert "the gate cannot be judged: fail_if=impact_ratio>0.8 would fail" in done.stdout
-    assert "3 failed, 3 passed" in done.stdout and "Traceback" not in done.stdout
+    assert "3 failed, 2 passed" in done.stdout and "Traceback" not in done.stdout
 
 
 def test_the_action_hands_on_its_inputs_and_runs_this_script():

@@ -110,8 +110,6 @@ MISTAKES = [
     (["rank", "scores.csv", "within=0.1"], "within= is called epsilon= here"),
     (["compare", "runs=[a,b"], "cannot be read: a list is written [a,b]"),
     (["explain", "calibratoin"], "unknown term 'calibratoin': did you mean calibration"),
-    (["explain", "spread eror"], "unknown term 'spread eror': did you mean spread error"),
-    (["explain", "binomial_nl"], "did you mean binomial_nll?"),
     (["explain", "xyzzy"],
      "'xyzzy': no term, metric or choice of a run has a name near to it; fairbench"),
     (["explain", "method=ensembl"], "unknown method 'ensembl': did you mean ensemble?"),

@@ -96,14 +96,3 @@ def test_no_column_is_off_the_screen_of_a_phone(audited, tmp_path):
         f"file://{tmp_path / 'frame.html'}",
     )  # fmt: skip
     assert "<title>400 wide, 0 off</title>" in result
-
-
-def test_it_prints_on_a_few_sheets_and_none_is_empty(audited, tmp_path):
-    (tmp_path / "page.html").write_text(audited)
-    paper = tmp_path / "page.pdf"
-    chromium("--no-pdf-header-footer", f"--print-to-pdf={paper}", f"file://{tmp_path}/page.html")
-    content = paper.read_bytes()
-    sheets = len(re.findall(rb"/Type\s*/Page\b", content))
-    assert 2 <= sheets <= 12
-    lengths = [int(length) for length in re.findall(rb"/Length (\d+)", content)]
-    assert len([length for length in lengths if length > 200]) >= sheets

@@ -246,7 +246,8 @@ def test_a_trial_outside_of_the_space_is_judged_again(attack, place, capsys):
 @pytest.mark.parametrize("verb", ["verify", "evaluate"])
 def test_a_file_is_read_where_the_command_names_it(verb, place, capsys):
     rows = "\n".join(f"{int(7 * i % 5 < 2)},{13 * i % 17},{'fm'[i // 60]}" for i in range(120))
-    (place / "people.csv").write_text(f"y,x,sex\n{rows}\n")
+    path = place / "people.csv"
+    path.write_text(f"y,x,sex\n{rows}\n")
     data = ("dataset=table", "dataset.path=people.csv", "dataset.target=y", "dataset.sensitive=sex")
     shutil.rmtree(place / "results" / "runs")
     assert said(capsys, "run", *RUN[2:], *data)[0] == 0
@@ -254,6 +255,9 @@ def test_a_file_is_read_where_the_command_names_it(verb, place, capsys):
     status, text = said(capsys, "store", verb, run)
     assert status > 0 and "add dataset.path=people.csv" in text
     assert said(capsys, "store", verb, run, "dataset.path=people.csv")[0] == 0
+    path.write_text(path.read_text().replace("f", "m", 1))
+    status, text = said(capsys, "store", verb, run, "dataset.path=people.csv")
+    assert status > 0 and f"people.csv is another file now than run {run} was made with" in text
 
 
 @pytest.mark.thorough

@@ -1,6 +1,5 @@
 """One run as a user starts it, bad input, and runs in whose groups metrics are undefined."""
 
-import json
 import os
 import signal
 import subprocess
@@ -41,9 +40,7 @@ def test_run_folder_is_whole(finished):
     assert set(Run(folder).all_metrics()["repeat"]) == {0, 1, 2}
     assert len(Run(folder).cells()) == 3
     assert Run(folder).config["dataset"]["n_samples"] == 400
-    environment = json.loads((folder / "environment.json").read_text())
-    assert environment["seed"] == 0
-    assert environment["versions"]["numpy"]
+    assert Run(folder).environment["versions"]["numpy"]
     figures = {path.name for path in (folder / "figures").iterdir()}
     expected = ("abstention", "group_rates", "reliability", "spread", "uncertainties")
     assert figures == {*(f"{name}.png" for name in expected), "manifest.json"}
@@ -107,9 +104,6 @@ CASES = [
     ("datset=adult", "unknown option 'datset': did you mean dataset?\n"),
     ("learner.max_depth=deep", "learner.max_depth is 'deep'; it must be a whole number\n"),
     ("split.train=1.5", "split.train is 1.5; it must be between 0 and 1\n"),
-    ("method=ensemble method.members=0", "method.members is 0; it must be at least 1\n"),
-    ("seed=abc", "seed is 'abc'; it must be a whole number\n"),
-    ("dataset.seed=-1", "dataset.seed is -1; it must be at least 0\n"),
     (f"seed={2**63}", f"seed is {2**63}; it must be at most {2**63 - 1}\n"),
     ("protect=false", "protect is 'False'; it must be the"),
     ("protect=[0]", "protect is '[0]'; it must be the"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fairbench.cli.command import Asked, Results, _asked, items, read
 from fairbench.cli.main import SECTIONS, _module_of, _overview, main, verbs
@@ -76,49 +77,15 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
             assert "did you mean results" in line or words not in WITH_RESULTS
 
 
-MISTAKES = [
-    (["data", "chek"], "did you mean check"),
-    (["data", "germn"], "unknown data set 'germn': did you mean german"),
-    (["reprot"], "unknown verb 'reprot': did you mean report"),
-    (["store", "sl"], "unknown part of fairbench store 'sl': did you mean ls"),
-    (["store"], "fairbench store needs to be told what: ls, show"),
-    (["label", "README.md"], "to do with README.md: next, ask, report; such as fairbench"),
-    (["audit"], "nothing to audit: give a file"),
-    (["audit", "README.md", "dataset=german"], "dataset= is an option of fairbench run, not"),
-    (["gate"], "nothing to judge: give a file of predictions, such as fairbench gate"),
-    (["gate", "3f2a"], "if it is a finished run, give fairbench audit 3f2a 'fail_if="),
-    (["gate", "READ.md"], "READ.md is not a file; did you mean README.md?"),
-    (["watch", "README.md"], "no state file is named, in which the watch is kept: give state="),
-    (["label", "next", "README.md"], "no state file is named, in which labels are kept: give "),
-    (["label", "next", "3f2a", "state=none.json"], "give fairbench store export 3f2a run.csv"),
-    (["results=x"], "no verb is given"),
-    (["tradeoff"], "no data set is named"),
-    (["compare", "seed=-1"], "seed is -1; it must be at least 0"),
-    (["tradeoff", "dataset=x", "metric=y"], "unknown option 'metric'"),
-    (["tradeoff", "german", "adult"], "unexpected word 'adult': "),
-    (["tradeoff", "--dataset", "german"], "'--dataset' has no value: write dataset=NAME"),
-    (["tradeoff", "--dataset=german"], "begins with dashes: write dataset=german"),
-    (["audit", "a.csv", "sensitive=sex"], "columns of groups are named with group="),
-    (["store", "gc", "--dry-run"], "write dry_run=true or dry_run=false"),
-    (["store", "gc", "dry_run=maybe"], "dry_run is 'maybe'; it must be true or false"),
-    (["store", "gc", "hours=1", "hours=2"], "hours is given twice"),
-    (["ui", "port=http"], "port is 'http'; it must be a whole number"),
-    (["audit", "my", "file.csv"], "a value with a space needs quotes"),
-    (["audit", "abc", "results=nowhere"], "abc is not a file, and"),
-    (["audit", "README.md", "prior=unifrm"], "unknown prior 'unifrm': did you mean uniform"),
-    (["compare", "reference=3f2a"], "reference= is called reference_run= here"),
-    (["rank", "scores.csv", "within=0.1"], "within= is called epsilon= here"),
-    (["compare", "runs=[a,b"], "cannot be read: a list is written [a,b]"),
-    (["explain", "calibratoin"], "unknown term 'calibratoin': did you mean calibration"),
-    (["explain", "xyzzy"],
-     "'xyzzy': no term, metric or choice of a run has a name near to it; fairbench"),
-    (["explain", "method=ensembl"], "unknown method 'ensembl': did you mean ensemble?"),
-]  # fmt: skip
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text())
 
 
-@pytest.mark.parametrize(("words", "message"), MISTAKES)
-def test_a_mistake_is_one_line(words, message, refused):
-    refused(*words, message=message)
+@pytest.mark.parametrize(("line", "message"), REFUSED.items())
+def test_a_mistake_is_one_line_and_nothing_is_done(line, message, tmp_path, monkeypatch, refused):
+    monkeypatch.chdir(tmp_path)
+    Path("README.md").touch()
+    refused(*line.split(), message=message)
+    assert not Path("results/cells").exists()
 
 
 @pytest.mark.thorough

@@ -92,65 +92,6 @@ def test_interrupting_keeps_finished_cells(tmp_path):
     assert "Traceback" not in error
 
 
-UNHEEDED = (
-    "hydra.run.dir=here", "hydra.job.chdir=true", "hydra.verbose=true", "hydra.sweep.subdir=here",
-    "hydra.output_subdir=here", "hydra/job_logging=default", "hydra.nothing=1",
-    "++hydra.verbose=true",
-)  # fmt: skip
-OF_SWEEPS = (*UNHEEDED, "hydra.sweep.dir=here", "hydra/launcher=joblib")
-CASES = [
-    ("-m dataset=simulated,germn", "unknown dataset 'germn': did you mean german"),
-    ("learner.max_dept=3", "unknown option 'learner.max_dept': did you mean learner.max_depth?\n"),
-    ("datset=adult", "unknown option 'datset': did you mean dataset?\n"),
-    ("learner.max_depth=deep", "learner.max_depth is 'deep'; it must be a whole number\n"),
-    ("split.train=1.5", "split.train is 1.5; it must be between 0 and 1\n"),
-    (f"seed={2**63}", f"seed is {2**63}; it must be at most {2**63 - 1}\n"),
-    ("protect=false", "protect is 'False'; it must be the"),
-    ("protect=[0]", "protect is '[0]'; it must be the"),
-    ("protect=[group,group]", "protect=[group,group] names an attribute twice: name it once\n"),
-    ("protect={group:1}", "protect is \"{'group': 1}\"; it must be the"),
-    ("-m seed=range(100000) plan=true", "plan=true of 100,000 jobs would take long, as each is "),
-    ("-m seed=range(100000000000)", "up to 1,000,000 jobs, and this one has 1,000,001 or more\n"),
-    ("-m split.train=2.0 method=baseline,ensemble", "all 2 jobs of this sweep: split.train is 2.0"),
-    ("n_jobs=0", "n_jobs is 0; it must be at least 1, or -1 for every core\n"),
-    ("dataset=diabetes", "method=binomial_nll needs a binary target or one of several classes, "),
-    ("protect=race", "unknown sensitive attribute of simulated 'race'; valid: group\n"),
-    ("split=predefined", "its own test part; simulated has none: use split=holdout or split=kfold"),
-    ("dataset=table", "needs dataset.path=FILE dataset.target=COLUMN dataset.sensitive=[COLUMN,"),
-    ("dataset=adult data.search_path=[nowhere] data.download=false", "nowhere, data. It was not "
-     "downloaded: downloading is off (data.download=false). Get it from https://"),
-    *((f"-m seed=1,2 {word}", "results=FOLDER says where runs are kept") for word in UNHEEDED),
-    *((word, "a sweep (-m) heeds hydra/launcher") for word in OF_SWEEPS),
-    ("+foo=1", "without + or ~"),
-    ("+seed=1", "without + or ~"),
-    ("~tracking", "without + or ~"),
-    ("++foo=1", "unknown option 'foo'"),
-    ("++learner.foo=1", "unknown option 'learner.foo'"),
-    ("learner.max_depth.foo=1", "did you mean learner.max_depth"),
-    ("dataset=german,adult", "add -m to run each"),
-    ("method=[]", "method=[] names no method: write method=NAME"),
-    ("method=[ensemble", "method=[ensemble cannot be read: a list is written [a,b]"),
-    ("german", "'german' is no option: did you mean dataset=german?"),
-    ("germn", "'germn' was not understood: write name=value"),
-    ("dataset=", "dataset= has no value: write dataset=NAME"),
-    ("lerner.max_depth=3", "unknown option 'lerner.max_depth': did you mean learner."),
-    ("dataset=zzz", "more; fairbench explain dataset lists them"),
-    ("dataset german", "'dataset' has no value: write dataset=NAME"),
-    ("-m hydra/launcher=jobli", "unknown hydra/launcher 'jobli': did you mean job"),
-    ("experiment=fairlyuncertain/tabl1", "did you mean fairlyuncertain/table1"),
-    ("hydra.swep.dir=x", "hydra.swep.dir=x: of Hydra's own settings"),
-    ("--config-name foo", "unknown option '--config-name': options of a run have no "),
-    *((word, f"unknown option '{word}'") for word in ("--hydra-help", "-sc", "--shell-completion")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("words", "message"), CASES, ids=[case[0] for case in CASES])
-def test_is_refused_in_one_sentence(words, message, tmp_path, monkeypatch, refused):
-    monkeypatch.chdir(tmp_path)
-    refused("run", *words.split(), message=message)
-    assert not (tmp_path / "results" / "cells").exists()
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("date", ["abc", "", "-1", "1e9", "123456789012"])
 def test_a_date_that_is_no_number_is_refused_before_any_library_reads_it(date, tmp_path):

@@ -3,32 +3,22 @@
 import os
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import fairbench
 from benchmarks.faults.kinds import WORDS, kinds, text
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
 from fairbench.core.errors import OpenQuestions, UserError
+from tests.audits import test_kinds as people_of
 from tests.audits.tables import parse, predictions, text_of, why_not, written
 from tests.audits.test_assessment import surveyed
 from tests.audits.test_groups import aged
-from tests.audits.test_kinds import (
-    OF_CLASSES,
-    OF_MANY,
-    OF_NUMBERS,
-    OF_TIMES,
-    OF_TWO,
-    candidates,
-    classified,
-    crossed,
-    incomes,
-    pair,
-    patients,
-)
 from tests.audits.test_question import OF_PROXIES, OF_SELECTED, by_proxy, partly_selected
 
 WORDED = {"target": "label", "score": "score", "group": "[sex,race]"}
@@ -68,68 +58,11 @@ WRONG = {
     "alike": "Male",
     "crossed": PEOPLE["sex"].replace({"Male": "Male x White"}),
 }
-# Words that are given otherwise than usually, and the sentence.
-FAULTS = [
-    ("group=[sex,rcae]", "'rcae'; did you mean 'race'"),
-    ("score=over", "column 'over', row 5: '1.2' is not a pr"),
-    ("score=word", "column 'word', row 5: 'high' is no number"),
-    ("score=blank", "each row needs a score; add it, or delete the 3 rows"),
-    ("score=signs", "column 'signs', row 1: '.* %' is no number: of percents give scale=percent"),
-    (
-        "score=few_percents",
-        r"shares and percents, such as '0\.\d+' in row 5 and '45.0' in row 1: w",
-    ),
-    ("score=half_percents scale=percent", r"holds shares and percents, such as '0\..*' in row"),
-    ("score=some_signs scale=percent", "shares and percents, .* in row 1 and '.* %' in row 2"),
-    ("score=deciles", "of ratings such as deciles give scale=rating, and as threshold="),
-    ("scale=rating", "name the rating above which a decision is positive, such as threshold=5"),
-    ("scale=rating threshold=5 constraint=ratio:0.8", "of scores and .* alone: leave constraint="),
-    ("score=word scale=rating threshold=5", "column 'word', row 5: 'high' is no number"),
-    ("score=zero_one target=zero_one", "score= names 'zero_one', wh"),
-    ("score=leak", "it is 0.9 for one label and 0.5 for the other in all 60.*, which is leakage"),
-    ("against=leak group=sex", "column 'leak' is the label"),
-    ("score= prediction=yes_no target=bad_good positive=good", "'yes' is not 'bad' or 'good', the"),
-    ("score= prediction=label", "names 'label', which is the column of labels .*; name another"),
-    ("score= prediction=zero_one target=nothing", "neither labels nor scores"),
-    ("prediction=maybe", "column 'maybe', row 1: 'maybe' is not '0' or '1'"),
-    ("favourable=good", "favourable label 'good'"),
-    ("target=third", "column 'third', row 10: '2' is not '.' or"),
-    ("target=unsure", "two values, here 'Unknown', .*: leave the cell empty where"),
-    ("target=repaid", r"has too many values: .* here '\?', 'repaid' and 'default': leave"),
-    ("score= prediction=three decision=no/yes favourable=1", "'refer' is not 'no' or 'yes', the d"),
-    ("score= target= prediction=three", "'refer' is not .*, and a decision has two values, here"),
-    ("target=yes_no positive=maybe", "'no' and 'yes'; positive=maybe is none of them"),
-    ("target=alike positive=male", "holds 'Male'; positive=male is none of them"),
-    ("target=bad_good", "unclear which of them 'score' .*positive=good.*positive=bad"),
-    ("labelled=mark", "column 'mark', row 4: 'perhaps' is not true or false"),
-    ("target=hole labelled=is_labelled", "column 'hole', row 3: '' is not a label, though"),
-    ("group=[sex,label]", "names 'label', which is the column of labels .* name another column"),
-    (
-        "group=[sex,zero_one] prediction=zero_one score=",
-        "names 'zero_one', the column of decisions",
-    ),
-    ("group=[sex,sex]", "names a column twice"),
-    ("group=[]", "no groups to compare"),
-    ("group=alike", r"column 'alike' holds 1 different values \('Male'\)"),
-    ("group=score score= prediction=zero_one", "column 'score' holds 60 different values"),
-    ("group=score", "group= names 'score', which score= names: .*; name another column"),
-    ("group=[sex,age] weight=age", "group= names 'age', which weight= names: .*; name another"),
-    ("group=[crossed,race]", "label 'Male x White' of column 'crossed' has an x between spa"),
-    ("group=[sex,age:40,25]", "group=age:40,25: the limits of bands rise, such as age:25,40,62"),
-    ("group=sex:25,40", "row 1: '.*' is no number, which bands such as sex:25,40 are of"),
-    (
-        "group=ages",
-        "column 'ages' holds 57 .* make bands of them, such as group=ages:25,40,62 or",
-    ),
-    (f"group=[ages:quantiles({'9' * 4301})]", "name 2 to 1000 parts"),
-    ("leave_out=[race=Green]", "unknown group of 'race' in leave_out 'Green'"),
-    ("epsilon=few", "epsilon is 'few'; it must be a number"),
-    ("repeat=2", "repeat= is of a run"),
-    ("formats=[]", r"formats=\[\] writes nothing"),
-]
+FAULTS = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text())
+FAULTS[f"group=[ages:quantiles({'9' * 4301})]"] = "name 2 to 1000 parts"
 
 
-@pytest.mark.parametrize(("given", "sentence"), FAULTS)
+@pytest.mark.parametrize(("given", "sentence"), FAULTS.items())
 def test_fault_is_one_sentence(given, sentence, tmp_path, capsys):
     path = written(PEOPLE.assign(**WRONG), tmp_path)
     options = dict(word.split("=", 1) for word in given.split())
@@ -311,7 +244,7 @@ WEIGHT, CLUSTER = {"weight": "people"}, {"cluster": "home"}
 SOME, POSTERIOR = {"labelled": "is_labelled"}, {"interval": "dirichlet"}
 OF_STRATA = {"target": "label", "prediction": "decision", "groups": "sex", "within": ["department"]}
 REFUSED = {
-    "classes": (classified(60), OF_CLASSES, [
+    "classes": (people_of.classified(60), people_of.OF_CLASSES, [
         ({"predicted": "dog"}, {"groups": "site"}, "a label has two val"),
         ({"score": 1.5}, {}, "column 'score', row 1: '1.5' is not a prob"),
         ({}, {"score": ""}, "score= is missing: name .* class$"),
@@ -324,13 +257,13 @@ REFUSED = {
         ({}, {"cost": "none.csv"}, "cost=none.csv cannot be read"),
         ({}, {"prior": "flat"}, "unknown prior 'flat'"),
     ]),
-    "numbers": (incomes(100), OF_NUMBERS, [
+    "numbers": (people_of.incomes(100), people_of.OF_NUMBERS, [
         ({}, {"bounds": ["low"]}, "bounds= names two columns"),
         ({}, {"bounds": ["high", "low"]}, "is not at most 'low' of its row"),
         ({}, {"nominal": 1.5}, "nominal"),
         ({"income": [f"{k}.5 EUR" for k in range(100)]}, {}, "'0.5 EUR' is no number: leave out"),
     ]),
-    "ranking": (candidates(2), {"score": "rating", "groups": "sex"}, [
+    "ranking": (people_of.candidates(2), {"score": "rating", "groups": "sex"}, [
         ({}, {"top": 2.5}, "a whole number, or a share under 1"),
         ({}, {"lists": "vacancy"}, "say how many are the first by top="),
         ({"one": 1}, {"top": 5, "lists": "one"}, "has one mark in all rows"),
@@ -338,21 +271,21 @@ REFUSED = {
          "column 'vacancy', row 40: '' is not a mark of rows that are ranked together"),
         ({}, {"score": ["rating", "vacancy"], "top": 3}, "name their column by score="),
     ]),
-    "times": (patients(50), OF_TIMES, [
+    "times": (people_of.patients(50), people_of.OF_TIMES, [
         ({}, {"horizon": 0.0}, "event= needs horizon="),
         ({}, {"horizon": 900.0}, "horizon=900: no row of .* is observed beyond"),
         ({"risk": 1.5}, {}, "column 'risk', row 1: '1.5' is not a probability"),
         ({"months": -1}, {}, "column 'months', row 1: '-1' is not a time of 0 or more"),
         ({}, {"threshold": 0.3}, "threshold= does not apply to an audit of times until an event"),
     ]),
-    "pair": (pair(60), OF_TWO, [
+    "pair": (people_of.pair(60), people_of.OF_TWO, [
         ({}, {"against": "othre"}, "no column 'othre'; did you mean 'other'"),
         ({}, {"prediction": "label"}, "give score= alone"),
         ({}, {"prediction": "label", "score": ""}, "give score= alone"),
         ({}, {"against": "score"}, "against= and score= both name 'score'"),
         ({}, {"weight": "score"}, r"weight= does not apply to a comparison .* \(against=\), but"),
     ]),
-    "two classes": (pair(60), USUAL, [
+    "two classes": (people_of.pair(60), USUAL, [
         ({}, {"score": "", "prediction": "other", "threshold": 0.9}, "threshold= is of scores"),
         ({}, {"score": "", "prediction": "other", "scale": "percent"}, "scale= is of scores and"),
         ({}, {"nominal": 0.8}, "nominal= is of prediction intervals"),
@@ -407,7 +340,7 @@ REFUSED = {
         ({"men": 0.5, "women": 0.1}, {}, "probabilities of the 2 groups sum to 0.6"),
         ({}, {"proxy": ["men", "label"]}, "proxy= names 'label', which is the column"),
     ]),
-    "many groups": (crossed(300), OF_MANY, [
+    "many groups": (people_of.crossed(300), people_of.OF_MANY, [
         ({"id": range(300)}, {"groups": "id"}, "'id' holds 300 .*; a group column has 2 to 150"),
         ({"half": np.arange(300) // 3}, {"groups": ["a", "b", "half"]},
          "combinations in 300 rows; up to 150 can be assessed"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from fairbench.cli.main import run_command
 from fairbench.comparison import runs as pairs
@@ -253,34 +254,10 @@ def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
         run_command(["compare", f"runs={first},{second}", f"results={folder}"])
 
 
-REFUSED = [
-    ("runs=[lr,nb draws=5", "cannot be read"),
-    ("runs=[{lr}]", "it needs at least two"),
-    ("draws=500", "nothing to compare"),
-    ("runs=[{lr},{nb}] rope=[0.01]", "rope is .* each of 2"),
-    ("runs=[{lr},{nb}] rope=[a,b]", "rope is 'a'; it must be a number"),
-    ("runs=[{lr},{nb}] predictive=true", "needs repeats=typical"),
-    ("runs=[{lr},{nb}] paired=maybe", "it must be true or false"),
-    ("runs=[{lr},{nb}] objectives=[acuracy,dp]", "did you mean accuracy"),
-    ("runs=[{lr},{nb}] protect=height", "unknown sensitive attribute"),
-    ("runs=[{lr},{regression}]", "only runs of one data set"),
-    ("runs=[{lr},{other_data}] paired=false", "only runs of one data set"),
-    ("runs=[{lr},{other_seed}]", "different rows.*paired=false"),
-    ("runs=[{lr},{folds_nb}] paired=false", "has 1 folds and .* 5"),
-    ("runs=[{lr},{nb}] rho=relatively", "valid: average, 1/K, relative, relative_up, or"),
-    ("runs=[{lr},{nb}] rho_per=fold", "unknown rho_per 'fold'"),
-    ("runs=[{lr},{nb}] rho=relative reference_run=no", "unknown run 'no' in"),
-    ("runs=[{lr},{nb}] objectives=log_loss paired=false rho=0", "rho= and paired="),
-    ("runs=[{nll},{regression}] objectives=coverage", "several values in a split"),
-    ("runs=[{lr},{nb}] objectives=crps", "has no metric 'crps'"),
-    ("runs=[{folds_lr},{nb}] objectives=log_loss", "has 5 folds and .* 1"),
-    ("runs=[{lr},{other_seed}] objectives=log_loss", "tested on different rows"),
-    ("runs=[{one_lr},{one_nb}] objectives=log_loss", "a larger split.repeats"),
-    ("rums=[{lr},{nb}]", "unknown option 'rums': did you mean runs"),
-]
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text())
 
 
-@pytest.mark.parametrize(("words", "message"), REFUSED)
+@pytest.mark.parametrize(("words", "message"), REFUSED.items())
 def test_words_that_mean_nothing_are_refused(results, words, message):
     with pytest.raises(UserError, match=message):
         results.compare(words)

@@ -1,8 +1,11 @@
 """What is asked: the direction, thresholds, and groups that are not known."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from sklearn.metrics import roc_auc_score
 
 import fairbench
@@ -323,34 +326,14 @@ def test_one_column_is_of_a_group_and_everybody_else_and_without_labels_there_ar
 
 
 # Answers that say that a category is not known are told from categories, in any spelling.
-
-SAY_NOTHING = """
-Decline To Self Identify|Decline to Self-Identify|I do not wish to answer|I don't wish to answer
-I don’t wish to answer|I DO NOT WANT TO ANSWER|Prefer not to answer|prefer not to say
-I prefer not to disclose my race|I'd rather not say|Rather not say|N/A|n/a|NA|Not Applicable|nan
-Choose not to disclose|I choose not to self-identify|Choose Not To Identify|Unspecified|Unknown
-Not specified|Race not specified|Ethnicity unknown|Decline to state|Declined to specify|Declined
-Not Disclosed|Undisclosed|Not provided|Not reported|Did not answer|No response|Refused|NULL|-|?
-Do not wish to disclose|I do not wish to provide this information|Prefer not to self-identify
-Decline to answer (race/ethnicity)|Prefer Not To Say / Unknown|unknown/not reported|Unavailable
-I don't know|Prefer not to respond|Decline to Self-ID|Candidate declined|  prefer NOT to  say
-"""
-SAY_SOMETHING = """
-White|Black or African American|Two or more races|Other|Prefer to self-describe|None of the above
-Not Hispanic or Latino|Native American|Male|X|Nonbinary|Non-binary|Not listed|Some other race
-Asian|A gender not listed here|Wanted|na x White|Race|Sex|I identify as White
-"""
+ANSWERS = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text())
 
 
-def answers(text):
-    return [answer for line in text.strip().splitlines() for answer in line.split("|")]
-
-
-@pytest.mark.parametrize("answer", ["", "decline race " * 10_000, *answers(SAY_NOTHING)])
+@pytest.mark.parametrize("answer", ["", "decline race " * 10_000, *ANSWERS["nothing"]])
 def test_an_answer_that_says_nothing(answer):
     assert says_nothing(answer) and says_nothing(answer.upper())
 
 
-@pytest.mark.parametrize("answer", ["decline race " * 10_000 + " x", *answers(SAY_SOMETHING)])
+@pytest.mark.parametrize("answer", ["decline race " * 10_000 + " x", *ANSWERS["something"]])
 def test_a_category(answer):
     assert not says_nothing(answer)

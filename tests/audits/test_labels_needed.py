@@ -327,33 +327,39 @@ def test_merged_rows_are_answered_like_all_rows(asked, level, monkeypatch):
     assert level < 1 or ("have a label" if "classes" in asked else "distributed") in answer(rows)
 
 
+@pytest.fixture
+def as_rare_as_said(monkeypatch):
+    """Return what checks that, with the level at a fiftieth, no more files are refused."""
+    monkeypatch.setattr(label_selection, "_LEVEL", 0.02)
+
+    def check(files):
+        wrong = [bool(refused(is_labelled, cells, **told)) for is_labelled, cells, told in files]
+        assert sum(wrong) <= stats.binom.ppf(0.999, len(wrong), 0.02)
+
+    return check
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("groups", [1, 3, 40])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.97])
-def test_a_refusal_of_random_labels_is_as_rare_as_said(classes, groups, share, monkeypatch):
-    """With the level at a fiftieth, one file in fifty may be refused, and not more."""
-    monkeypatch.setattr(label_selection, "_LEVEL", 0.02)
-    draw, wrong = np.random.default_rng(2), 0
+def test_a_refusal_of_random_labels_is_as_rare_as_said(classes, groups, share, as_rare_as_said):
+    draw = np.random.default_rng(2)
     cells = pd.Series(np.floor(groups * draw.random(300) ** 2), dtype="category")
     score = draw.random(300)
     codes = (score * classes).astype(np.int64)
-    for _ in range(400):
-        told = ((codes, list("abcde")[:classes]), {"'score'": score})
-        wrong += bool(refused(draw.random(300) < share, cells, *told))
-    assert wrong <= stats.binom.ppf(0.999, 400, 0.02)
+    told = {"classes": (codes, list("abcde")[:classes]), "values": {"'score'": score}}
+    as_rare_as_said((draw.random(300) < share, cells, told) for _ in range(400))
 
 
 @pytest.mark.thorough
-def test_random_households_that_are_labelled_together_are_taken(monkeypatch):
+def test_random_households_that_are_labelled_together_are_taken(as_rare_as_said):
     """Rows of a household are alike, so that they are not as many labels as they seem."""
-    monkeypatch.setattr(label_selection, "_LEVEL", 0.02)
-    draw, wrong = np.random.default_rng(5), 0
-    for _ in range(200):
-        household = np.repeat(np.arange(40), 10)
+    draw, household = np.random.default_rng(5), np.repeat(np.arange(40), 10)
+
+    def file():
         guess = draw.normal(size=40)[household] + draw.normal(0, 0.01, 400)
-        is_labelled = (draw.random(40) < 0.5)[household]
-        cells = pd.Series(draw.choice(["a", "b"], 400))
-        values, clusters = {"'guess'": guess}, pd.Series(household)
-        wrong += bool(refused(is_labelled, cells, values=values, clusters=clusters))
-    assert wrong <= stats.binom.ppf(0.999, 200, 0.02)
+        told = {"values": {"'guess'": guess}, "clusters": pd.Series(household)}
+        return (draw.random(40) < 0.5)[household], pd.Series(draw.choice(["a", "b"], 400)), told
+
+    as_rare_as_said(file() for _ in range(200))

@@ -195,23 +195,18 @@ def test_of_what_two_copies_logged_the_first_that_is_whole_is_kept(cwd, tmp_path
     assert len(runs_of(tmp_path)) == 1
 
 
-def test_a_folder_in_the_place_of_a_database_is_named(cwd, tmp_path):
+def test_a_folder_in_the_place_of_a_database_is_named(folder, tracking, tmp_path):
     (tmp_path / "mlflow.db").mkdir()
     with pytest.raises(TrackingError, match=r"mlflow.db is a folder: move it away"):
-        Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([Run(run_folder(cwd / "results"))])
-
-
-def whole_database(cwd, tmp_path):
-    path, logged = tmp_path / "whole.db", tmp_path / "mlflow.db"
-    Tracking(uri=f"sqlite:///{logged}").sync([Run(run_folder(cwd / "results"))])
-    with contextlib.closing(sqlite3.connect(logged)) as database:
-        database.execute("VACUUM INTO ?", [str(path)])
-    return path
+        tracking.sync([folder])
 
 
 @pytest.mark.thorough
-def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
-    path = whole_database(cwd, tmp_path)
+def test_damage_of_any_part_of_a_database_is_found(folder, tracking, tmp_path):
+    path = tmp_path / "whole.db"
+    tracking.sync([folder])
+    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
+        database.execute("VACUUM INTO ?", [str(path)])
     content = path.read_bytes()
     assert not _is_damaged(path, 1)
     read_only = content[:18] + b"\x42" + content[19:]
@@ -230,13 +225,13 @@ def test_damage_of_any_part_of_a_database_is_found(cwd, tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_database_that_another_program_writes_is_left_as_it_is(cwd, tmp_path):
-    path, folder = whole_database(cwd, tmp_path), Run(run_folder(cwd / "results"))
-    with contextlib.closing(sqlite3.connect(path)) as database:
+def test_a_database_that_another_program_writes_is_left_as_it_is(folder, tracking, tmp_path):
+    tracking.sync([folder])
+    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
         database.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(TrackingError, match="whole.db is held by a program that writes it$"):
-            Tracking(uri=f"sqlite:///{path}", idle_s=0.2).sync([folder])
-    assert path.exists()
+        with pytest.raises(TrackingError, match="mlflow.db is held by a program that writes it$"):
+            Tracking(uri=tracking.uri, idle_s=0.2).sync([folder], [("another", (folder.id,))])
+    assert (tmp_path / "mlflow.db").exists()
 
 
 @pytest.mark.thorough

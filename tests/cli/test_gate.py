@@ -7,44 +7,28 @@ import subprocess
 import sys
 import sysconfig
 
-import numpy as np
-import pandas as pd
 import pytest
 import yaml
 
 import action
 from fairbench.cli.main import main
+from tests.audits.tables import decided
 from tests.harness import ROOT, python
 
 STATUS = {"passes": 0, "fails": 1, "open": 3}
 
 
-def loans(rows, *, granted):
-    """Return decisions by sex and age, women granted so often as the second rate of `granted`."""
-    random = np.random.default_rng(0)
-    people = pd.DataFrame({"sex": random.choice(["men", "women"], rows)})
-    score = random.random(rows)
-    cut = np.where(people["sex"] == "women", *[1 - share for share in reversed(granted)])
-    return people.assign(
-        age=random.integers(18, 80, rows),
-        decision=np.where(score > cut, "approved", "declined"),
-    )
-
-
-FAIR, UNFAIR = loans(6000, granted=(0.5, 0.49)), loans(6000, granted=(0.6, 0.4))
-USUAL = (
-    "prediction: decision\ndecision: approved/declined\ngroup: [sex]\nfavourable: approved\n"
-    "fail_if: impact_ratio<0.8\n"
-)
+FAIR, UNFAIR = decided(6000, 0.5, 0.5), decided(6000, 0.6, 0.4)
+USUAL = "prediction: hired\ngroup: [sex]\nfavourable: 1\nfail_if: impact_ratio<0.8\n"
 # name -> (what it ends in, the predictions, its policy)
 PIPELINES = {
     "hiring below four fifths": ("fails", UNFAIR, USUAL),
-    "a first week": ("open", loans(150, granted=(0.5, 0.45)), USUAL),
+    "a first week": ("open", decided(150, 0.5, 0.45), USUAL),
     "what was promised": ("passes", FAIR, USUAL),
-    "a rare band left out": (
+    "a rare group left out": (
         "passes",
-        FAIR.assign(age=np.where(FAIR.index < 6, 90, FAIR["age"])),
-        f"{USUAL.replace('[sex]', '[age:25,40,80]')}leave_out: [age=80 and over]\n",
+        FAIR.assign(sex=FAIR["sex"].where(FAIR.index > 5, "others")),
+        f"{USUAL}leave_out: [sex=others]\n",
     ),
 }
 
@@ -175,8 +159,7 @@ def test_what_a_column_is_called_ends_no_output_and_begins_no_command(tmp_path):
     given = {
         "INPUT_PREDICTIONS": str(tmp_path / "p.csv"),
         "INPUT_FAIL_IF": "impact_ratio<0.8",
-        "INPUT_OPTIONS": "prediction=decision\ndecision=approved/declined\nfavourable=approved\n"
-        f'group=["{frame.columns[0]}"]',
+        "INPUT_OPTIONS": f'prediction=hired\nfavourable=1\ngroup=["{frame.columns[0]}"]',
         "GITHUB_OUTPUT": str(tmp_path / "output"),
     }
     assert action.act(given) == 1
@@ -187,7 +170,7 @@ def test_what_a_column_is_called_ends_no_output_and_begins_no_command(tmp_path):
 def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, refused):
     path, policy = folder / "p3.csv", f"policy={folder / 'p3.yaml'}"
     none = f"junit={tmp_path / 'g.xml'}"
-    refused("audit", path, "prediction=decision", none, message="junit= is of a gate")
+    refused("audit", path, "prediction=hired", none, message="junit= is of a gate")
     before = path.read_bytes()
     for files in ([f"junit={path}"], [f"sarif={folder / 'p3.yaml'}"],
                   [f"junit={tmp_path / 'same'}", f"sarif={tmp_path / 'same'}"]):  # fmt: skip

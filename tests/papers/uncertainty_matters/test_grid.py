@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.svm import SVC
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
 
 from fairbench.cli.command import read
 from fairbench.components.algorithms.interventions.hardt import equalised_odds
@@ -196,6 +198,32 @@ def test_kept_numbers_are_those_of_adult():
     np.testing.assert_allclose(result["mean"], kept["mean"], rtol=0, atol=ROUNDING)
     text = kept[(kept["label"] == "") & (kept["cause"] == "")].set_index("row")["mean"]
     assert ((text - ROWS["value"].astype(float)).abs() <= 0.1).mean() > 0.7
+
+
+# scikit-learn's estimator at a tight tolerance, and how far margins may differ from its own.
+SOLVERS = {
+    solvers.logistic_margins: (LogisticRegression(C=3, tol=1e-9, max_iter=10_000), 1e-3),
+    solvers.squared_hinge_margins: (LinearSVC(C=3, dual=False, tol=1e-9, max_iter=100_000), 5e-5),
+    solvers.rbf_margins: (SVC(C=3, tol=1e-6), 1e-3),
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.__name__)
+def test_weights_and_C_are_those_of_scikit_learn(solver):
+    """Of correlated numbers, a rare category and a column constant in some training parts."""
+    (estimator, tolerance), draw = SOLVERS[solver], np.random.default_rng(2)
+    numbers = draw.normal(size=(200, 6)) @ draw.normal(size=(6, 6))
+    levels = np.eye(4)[np.searchsorted([0.6, 0.9, 0.97], draw.random(200))]
+    X = np.column_stack([100 * numbers, levels, np.arange(200) == 7]).astype(float)
+    y = (numbers[:, 0] + levels[:, 1] + 2 * draw.normal(size=200) > 1).astype(float)
+    fold = np.stack([draw.permutation(np.arange(200) % 5) for _ in range(2)])
+    of_row = np.where(y, 1.3, 0.8) * np.where(np.arange(200) % 3, 1, 1.5)
+    weight = draw.choice([0.6, 0.9, 1.4], size=(10, 1)) * of_row
+    margins = solver(X, y, fold, C=3.0, weight=weight)
+    for part, used in enumerate(training(fold)):
+        Z = StandardScaler().fit(X[used]).transform(X)
+        estimator.fit(Z[used], y[used], sample_weight=weight[part, used])
+        np.testing.assert_allclose(margins[part], estimator.decision_function(Z), atol=tolerance)
 
 
 def test_one_contradiction_at_a_time_ends_circles():

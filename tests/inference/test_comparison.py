@@ -190,12 +190,11 @@ def test_an_error_has_one_spread_whatever_gap_it_stands_beside_and_however_few_t
     first = [[0, 3, 2, 7], [1, 1, 0, 9], [13, 1, 2, 7], [3, 0, 2, 7], [0, 0, 1, 1]]
     second = [[4, 1, 2, 11], [2, 0, 2, 9], [6, 1, 1, 7], [4, 2, 0, 2], [1, 1, 2, 2]]
     of = points(np.array([[first], [second]]), "people", test_share=0.2)
-    ((error, variance, left_out),) = {
-        (point["error"], point["error_variance"], point["left_out"]) for point in of.values()
-    }
-    assert (error, left_out) == (0.2, 0)
+    assert {point["error"] for point in of.values()} == {0.2}
+    (variance,) = {point["error_variance"] for point in of.values()}
     half = 0.5 * np.sqrt(0.75 * 0.2 * 0.8 / 60)  # of what the counts of both repeats give
     assert half * 0.9 < variance**0.5 < 3 * half
+    assert {point["left_out"] for point in of.values()} == {0}
     assert [of[name]["without_group"] for name in ("equalized_odds", "equal_opportunity")] == [1, 0]
     assert of["equalized_odds"]["gap"] == (1.0 + 0.5) / 2
 
@@ -209,20 +208,14 @@ CURVE = pd.DataFrame(
 
 def metrics(validation_error):
     """Return errors and gaps of two repeats; the stricter relaxation has more error, less gap."""
-    at_once = {"error_rate": (0.2, 0.1), "gap": (0.3, -0.1)}
-    at_once["validation_error_rate"] = (validation_error, 0.1)
-    rows = [
-        (
-            repeat,
-            relaxation,
-            f"postprocessed_{name}",
-            value + strict * (relaxation < 1) + repeat / 10,
-        )
-        for repeat, relaxation in product((0, 1), (0.05, 1))
-        for name, (value, strict) in at_once.items()
-    ]
-    frame = pd.DataFrame(rows, columns=["repeat", "relaxation", "metric", "value"])
-    return frame.assign(constraint="equalized_odds", attribute="sex", variant="")
+    at_once = {"error_rate": 0.2, "gap": 0.3, "validation_error_rate": validation_error}
+    rows = pd.DataFrame(
+        [*product((0, 1), (0.05, 1), at_once)], columns=["repeat", "relaxation", "metric"]
+    )
+    strict = (rows["relaxation"] == 0.05) * np.where(rows["metric"] == "gap", -0.1, 0.1)
+    value = rows["metric"].map(at_once) + strict + 0.1 * rows["repeat"]
+    named = {"metric": "postprocessed_" + rows["metric"], "attribute": "sex", "variant": ""}
+    return rows.assign(value=value, constraint="equalized_odds", **named)
 
 
 def test_the_base_is_best_on_validation_rows_and_its_values_are_means_over_repeats():

@@ -26,6 +26,13 @@ def hulls_of(target, score, group):
     return [RocHull.of(target[group == g], score[group == g]) for g in range(group.max() + 1)]
 
 
+def solved(hulls, rates, relaxations):
+    """Return the counts (E, G, 4) that thresholds of one sample promise, and their errors."""
+    (weights,) = least_error([hulls], rates, relaxations)
+    counts = expected_counts(weights, [hull.counts for hull in hulls])
+    return counts, registry.error_rate(registry.total(counts))[..., 0]
+
+
 def counted(target, score, thresholds):
     """Return the counts (T, 4) of a group at thresholds."""
     none = np.zeros(len(target), int)
@@ -121,18 +128,12 @@ def test_no_thresholds_of_random_groups_are_better_than_the_programmes(metric):
 
 def test_thresholds_that_are_as_good_are_told_apart_by_the_constraint_alone():
     """Under 0.2 and under 0.8 the same rows are wrong, and both are as far from a half."""
-
-    def solved(hulls, relaxations):
-        (weights,) = least_error([hulls], (registry.selection_rate,), relaxations)
-        counts = expected_counts(weights, [hull.counts for hull in hulls])
-        return counts, registry.error_rate(registry.total(counts))[..., 0]
-
     hull = RocHull.of(np.array([0.0, 1, 0, 1]), np.array([0.1, 0.3, 0.7, 0.9]))
     np.testing.assert_allclose(hull.thresholds, [-np.inf, 0.2, 0.8, np.inf])
-    assert solved([hull], [1])[1] == pytest.approx([0.25])
+    assert solved([hull], (registry.selection_rate,), [1])[1] == pytest.approx([0.25])
     # Both groups are perfect at a half, of rates 1/4 and 3/4: anything between costs 1.6 rows.
     few, many = np.array([0.0, 0, 0, 1]), np.array([0.0, 1, 1, 1])
     hulls = [RocHull.of(y, np.where(y, 0.9, 0.1)) for y in (few, many)]
-    counts, errors = solved(hulls, [0.1, 0.1])
+    counts, errors = solved(hulls, (registry.selection_rate,), [0.1, 0.1])
     np.testing.assert_allclose(registry.selection_rate(counts), [[0.65, 0.75]] * 2)
     np.testing.assert_allclose(errors, 1.6 / 8)

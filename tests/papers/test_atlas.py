@@ -67,11 +67,9 @@ def test_rules():
 
 def test_claims_get_the_verdict_that_the_table_was_made_for(findings):
     whole, by_name = findings
-    for name, verdict in (
-        ("unprocessing_dominates", HOLDS), ("binomial_nll_is_best", HOLDS),
-        ("ensembles_are_uncalibrated", FAILS),
-    ):  # fmt: skip
-        assert by_name[name].verdict == verdict
+    verdicts = {name: claim.verdict for name, claim in by_name.items()}
+    assert verdicts["unprocessing_dominates"] == verdicts["binomial_nll_is_best"] == HOLDS
+    assert verdicts["ensembles_are_uncalibrated"] == FAILS
     fresh = whole.standings[0].answer.fresh
     assert fresh["overall"] < 0.9 and fresh["within_task"] > 0.1
 

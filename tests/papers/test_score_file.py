@@ -87,12 +87,8 @@ def scores(folder, text, **parts):
 def test_predicted_class_and_confidence(tmp_path):
     pool = scores(tmp_path, TOP, **NAMES)
     assert pool.classes == ("cat", "dog", "emu")
-    for name, values in {
-        "target": [0, 1, 2],
-        "prediction": [0, 0, 1],
-        "correct": [1, 0, 0],
-    }.items():
-        np.testing.assert_array_equal(getattr(pool, name), values)
+    found = pool.target, pool.prediction, pool.correct
+    np.testing.assert_array_equal(found, [[0, 1, 2], [0, 0, 1], [1, 0, 0]])
     shares = [[0.9, 0.05, 0.05], [0.6, 0.2, 0.2], [0.25, 0.5, 0.25]]
     np.testing.assert_allclose(pool.distribution(), shares)
     comma = scores(tmp_path, TOP.replace(" ", ","), separator=",", **NAMES)

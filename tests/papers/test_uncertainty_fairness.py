@@ -218,14 +218,13 @@ class Data:
 def test_people_are_counted_by_group_and_label_in_the_training_part(monkeypatch):
     monkeypatch.setitem(tables.LOADED, "adult", lambda archive: Data)
     asked = [
-        ("race", "count", "group=black, y=1"),
-        ("race", "percent", "group=black, y=0"),
-        ("race", "sample_size", "group=white"),
-        ("sex", "sample_size", "group=male"),
+        ("adult", "race", "count", "group=black, y=1"),
+        ("adult", "race", "percent", "group=black, y=0"),
+        ("adult", "race", "sample_size", "group=white"),
+        ("adult", "sex", "sample_size", "group=male"),
     ]
-    rows = pd.DataFrame(asked, columns=["sensitive_attribute", "metric", "setting"])
-    found = pd.DataFrame(tables.counts(rows.assign(dataset="adult"), None, Effort.FIRST))
-    assert found["mean"].tolist() == [2, 60, 4, 9]
+    rows = pd.DataFrame(asked, columns=["dataset", "sensitive_attribute", "metric", "setting"])
+    assert pd.DataFrame(tables.counts(rows, None, Effort.FIRST))["mean"].tolist() == [2, 60, 4, 9]
 
 
 GROUPS = (("race", "African-American", "Caucasian"), ("sex", "Female", "Male"))

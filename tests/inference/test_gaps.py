@@ -483,23 +483,3 @@ def test_intervals_of_many_lists_hold():
     truth = np.mean([share.value for share in shares])
     assert np.mean([held(share, truth) for share in shares]) > 0.91
     assert np.mean([held(ratio, truth / np.mean(groups)) for ratio in ratios]) > 0.91
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("groups", "rows", "lists", "level", "most"),
-    [(10, 300, 1, 0.9975, 12), (10, 1000, 1, 0.9975, 12)]
-    + [(3, 10 * lists, lists, 0.99, 10) for lists in (2, 3, 4, 6)],
-)
-def test_a_small_group_or_hardly_any_lists_have_no_exposure_surely_unlike_their_rows(
-    groups, rows, lists, level, most
-):
-    """Of ten groups alike one had an interval without 1 on half of the pages at 99.75 %."""
-    generator, of = np.random.default_rng(4), np.repeat(np.arange(lists), rows // lists)
-    missed = 0
-    for _ in range(100):
-        codes = generator.integers(0, groups, rows)
-        weight, drawn = gaps.exposure_weights(generator.random(rows), of), of if lists > 1 else None
-        ratios = gaps.weighted_shares(weight, codes, groups, lists=drawn, level=level)[2]
-        missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
-    assert missed < most

@@ -5,8 +5,8 @@ writes the files that are compared here. They change only where the frozen commi
 the wording of a sentence.
 """
 
-import contextlib
 import io
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -29,11 +29,7 @@ def ask(task, words, folder):
     As `benchmarks.golden.frozen.commands_of` does.
     """
     printed, errors = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(errors),
-    ):
+    with chdir(folder), redirect_stdout(printed), redirect_stderr(errors):
         if task == "run":
             *others, results = words
             carry_out(configuration(*others, results=results.removeprefix("results=")))

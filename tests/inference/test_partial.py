@@ -1,5 +1,8 @@
 """Rates of which something is not known: bounds are a linear programme's, and hold the truth."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -155,34 +158,28 @@ def some_selected(generator, groups=3, bands=4, *, rows=60):
     selected, others = generator.integers(1, rows, (2, groups, 2, bands))
     labelled = generator.integers(0, selected + 1)
     positive = generator.binomial(labelled, generator.random(labelled.shape))
-    return SelectedLabels(
-        *(counts.astype(float) for counts in (others, selected, labelled, positive))
-    )
+    return SelectedLabels(*np.array([others, selected, labelled, positive], float))
 
 
 def bounds_of_selected(rate, rows, group, odds):
     """Return the bounds with one unknown a cell: how many of its rows have label 1 unseen."""
-    top, whole = (
-        np.array(cells, float).reshape(2, 2) for cells in (rate.numerator, rate.denominator)
-    )
-    ratio, bounds = [[0.0], [0.0]], []
-    for decision in (0, 1):
-        for band in range(rows.others.shape[-1]):
-            others, selected, labelled, positive = (
-                counts[group, decision, band]
-                for counts in (rows.others, rows.selected, rows.labelled, rows.positive)
-            )
-            share = positive / labelled if labelled else 0
-            unseen, seen = (others, selected) if labelled else (others + selected, 0)
-            low, high = 0.0, 1.0
-            if odds < np.inf and labelled:
-                low = share / (share + odds * (1 - share))
-                high = odds * share / (odds * share + 1 - share)
-            bounds.append((low * unseen, high * unseen))
-            for sums, cells in zip(ratio, (top, whole), strict=True):
-                zero, one = cells[:, decision]
-                sums[0] += seen * (one * share + zero * (1 - share)) + zero * unseen
-                sums.append(one - zero)
+    # Of numerator and denominator: of labels and decisions.
+    cells = np.array([rate.numerator, rate.denominator], float).reshape(2, 2, 2)
+    ratio, bounds = np.zeros((2, 1)), []
+    for decision, band in product((0, 1), range(rows.others.shape[-1])):
+        others, selected, labelled, positive = (
+            getattr(rows, name)[group, decision, band]
+            for name in ("others", "selected", "labelled", "positive")
+        )
+        share = positive / labelled if labelled else 0
+        unseen, seen = (others, selected) if labelled else (others + selected, 0)
+        low, high = 0.0, 1.0
+        if odds < np.inf and labelled:
+            low, high = (share / (share + by * (1 - share)) for by in (odds, 1 / odds))
+        bounds.append((low * unseen, high * unseen))
+        zero, one = cells[:, :, decision].T
+        ratio[:, 0] += seen * (one * share + zero * (1 - share)) + zero * unseen
+        ratio = np.c_[ratio, one - zero]
     return extremes(*ratio, bounds)
 
 
@@ -218,14 +215,12 @@ def test_of_complete_labels_of_the_selected_an_end_is_a_rate_of_so_many_rows():
     generator = np.random.default_rng(3)
     rows = some_selected(generator, 50, 1, rows=400)
     positive = generator.binomial(rows.selected.astype(int), 0.4).astype(float)
-    rows = SelectedLabels(rows.others, rows.selected, rows.selected, positive)
-    ends = rows.bounds(base_rate)
-    everyone = (rows.selected + rows.others).sum(axis=(1, 2))
-    np.testing.assert_allclose(ends.value[0], positive.sum(axis=(1, 2)) / everyone)
+    ends = replace(rows, labelled=rows.selected, positive=positive).bounds(base_rate)
+    hits, everyone = (each.sum(axis=(1, 2)) for each in (positive, rows.selected + rows.others))
+    np.testing.assert_allclose(ends.value[0], hits / everyone)
     np.testing.assert_allclose(ends.rows[0], everyone, rtol=0.03)
     low, _ = ends.limits(0.95)
-    exact = rate_limits(positive.sum(axis=(1, 2)), everyone)
-    np.testing.assert_allclose(low.lower, exact.lower, atol=0.002)
+    np.testing.assert_allclose(low.lower, rate_limits(hits, everyone).lower, atol=0.002)
 
 
 def test_nothing_known_is_everything_possible():

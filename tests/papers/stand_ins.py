@@ -91,13 +91,9 @@ def _predictions():
     files = {}
     for described in sorted((CONF / "scores").glob("*.yaml")):
         config = yaml.safe_load(described.read_text(encoding="utf-8"))
-        draw = np.random.default_rng(len(files))
-        if "scores" in config:
-            files[config["path"]] = _scores(config, draw)
-        elif "confidence" in config:
-            files[config["path"]] = _confidences(config, draw)
-        else:
-            files[config["path"]] = _probabilities(config, draw)
+        of_one = _confidences if "confidence" in config else _probabilities
+        kind = _scores if "scores" in config else of_one
+        files[config["path"]] = kind(config, np.random.default_rng(len(files)))
     return files
 
 
@@ -119,12 +115,10 @@ def _confidences(config, draw):
     true = np.tile(np.arange(len(names)), ROWS_A_CLASS)
     confidence = draw.uniform(0.2, 1, len(true))
     predicted = np.where(draw.random(len(true)) < confidence, true, (true + 1) % len(names))
-    columns = {
-        config["target"]: names[true],
-        config["prediction"]: names[predicted],
-        config["confidence"]: confidence.round(4),
-    }
-    return pd.DataFrame(columns).to_csv(sep=config["separator"], index_label="Index").encode()
+    columns = names[true], names[predicted], confidence.round(4)
+    headings = (config[name] for name in ("target", "prediction", "confidence"))
+    frame = pd.DataFrame(dict(zip(headings, columns, strict=True)))
+    return frame.to_csv(sep=config["separator"], index_label="Index").encode()
 
 
 def _probabilities(config, draw):

@@ -93,8 +93,7 @@ SCORE, GROUP = [0.2, 0.7, 0.6, 0.5], ["a", "b", "b", "c"]
 def test_defaults():
     table = partly_labelled(SCORE, GROUP, [1, None, 0, np.nan])
     assert table.groups == ("b", "a", "c")
-    np.testing.assert_array_equal(table.group, [1, 0, 0, 2])
-    np.testing.assert_array_equal(table.prediction, [0, 1, 1, 0])
+    np.testing.assert_array_equal([table.group, table.prediction], [[1, 0, 0, 2], [0, 1, 1, 0]])
     np.testing.assert_array_equal(table.labelled, [0, 2])
     np.testing.assert_array_equal(table.counts(), [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
     np.testing.assert_array_equal(table.sizes(), [[0, 2], [1, 0], [1, 0]])

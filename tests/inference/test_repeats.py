@@ -27,15 +27,13 @@ def test_linear_quantities_of_drawn_tables_are_the_corrected_t():
     generator = np.random.default_rng(0)
     tables = generator.multinomial(400, np.full(8, 1 / 8), size=10).reshape(10, 2, 4) / 400
     drawn = mean_table_draws(tables, SHARE, draws=DRAWS, generator=generator)
-    few = np.array([[0.0, 1.0], [0.3, 0.7]])
-    assert (mean_table_draws(few, 0.5, draws=500, generator=np.random.default_rng(1)) >= 0).all()
-    accuracy = drawn[..., [0, 3]].sum(axis=(-1, -2))
-    own = tables[..., [0, 3]].sum(axis=(-1, -2))
+    accuracy, own = (of[..., [0, 3]].sum(axis=(-1, -2)) for of in (drawn, tables))
     scale = np.sqrt((1 / 10 + SHARE / (1 - SHARE)) * own.var(ddof=1))
     for level in (0.025, 0.2, 0.5, 0.975):
-        exact = own.mean() + scale * stats.t.ppf(level, 9)
-        below = (accuracy < exact).mean()
+        below = (accuracy < own.mean() + scale * stats.t.ppf(level, 9)).mean()
         assert below == pytest.approx(level, abs=5 * np.sqrt(level * (1 - level) / DRAWS))
+    few = np.array([[0.0, 1.0], [0.3, 0.7]])
+    assert (mean_table_draws(few, 0.5, draws=500, generator=generator) >= 0).all()
 
 
 def test_repeats_that_agree_are_not_certain_and_are_stretched_around_their_median():
@@ -67,10 +65,10 @@ def test_rows_that_hold_outs_test_in_common_count_once():
 
 
 def test_folds_are_as_one_test_set_of_fewer_rows():
-    counted = Splits(FOLDS, 1, 1 / 10).variance(np.array(10.0))
-    assert counted == pytest.approx(1.5 / 10)
     # Further partitions of the same rows add none.
-    assert Splits(FOLDS, 3, 1 / 10).variance(np.array(30.0)) == pytest.approx(counted)
+    for partitions in (1, 3):
+        variance = Splits(FOLDS, partitions, 1 / 10).variance(np.array(10.0 * partitions))
+        assert variance == pytest.approx(1.5 / 10)
     for kind in (SAME, ONE):
         assert Splits(kind, 5, SHARE).variance(np.array(5.0)) == 1
 
@@ -135,13 +133,11 @@ def test_folds_that_may_be_no_better_than_chance_have_the_wider_interval():
     splits = splits_of(FOLDS, 3)
     limits = mean_limits(values, lower, upper, splits, chance=np.full(3, 0.5))
     half = stats.t.ppf(0.975, 2) * 0.1 * np.sqrt(1 / 3 + 1 / 2)
-    assert limits.upper[0] == pytest.approx(0.6 + half)
-    assert limits.upper[1] == pytest.approx(0.8 + 0.2 * np.sqrt(splits.variance(np.array(3.0))))
-    assert np.isnan(limits.upper[2])
+    shrunk = np.sqrt(splits.variance(np.array(3.0)))
+    np.testing.assert_allclose(limits.upper, [0.6 + half, 0.8 + 0.2 * shrunk, np.nan])
 
 
 def test_repeats_that_do_not_differ_say_nothing_of_how_they_vary():
     nothing = np.full(5, np.nan)
     limits = mean_limits(np.ones(5), nothing, nothing, Splits(REPEATS, 5))
-    assert limits.value == 1
-    assert np.isnan([limits.lower, limits.upper]).all()
+    np.testing.assert_array_equal([*limits], [1, np.nan, np.nan])

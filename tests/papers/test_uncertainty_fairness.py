@@ -7,13 +7,11 @@ import pandas as pd
 import pytest
 import torch
 
-from fairbench.cli.command import Results
 from fairbench.components.datasets import kuzucu, simulated_sequences
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.uncertainty_fairness import figures, studies, tables
 from fairbench.components.papers.uncertainty_fairness.studies import ACS_SIZES, TEST, folds
-from fairbench.core.errors import UserError
 
 pytestmark = pytest.mark.thorough  # studies of works, which take minutes together
 
@@ -248,17 +246,6 @@ def test_the_figure_has_the_papers_three_panels_and_a_place_for_each_size():
         assert [label.get_text() for label in axes.get_xticklabels()] == ["25", "400"]
         lines = {line.get_label(): line.get_ydata() for line in axes.lines}
         np.testing.assert_allclose([lines["black"], lines["male"]], [[0.1, 0.2], [0.1, 0.1]])
-
-
-@pytest.mark.parametrize(
-    ("figure", "experiment"),
-    [("2", "compas"), ("4", "figure4"), ("5", "figure5"), ("6", "figure6")],
-)
-def test_a_figure_without_runs_says_which_command_makes_them(figure, experiment, tmp_path):
-    with pytest.raises(UserError, match=f"-m experiment=uncertainty_fairness/{experiment}$"):
-        list(getattr(figures, f"figure_{figure}")(tmp_path, Effort.FIRST))
-    with pytest.raises(UserError, match="-m experiment=uncertainty_fairness/sequences"):
-        studies.sequences(Results(tmp_path))
 
 
 def test_the_synthetic_sets_are_drawn_by_group_and_label(tmp_path):

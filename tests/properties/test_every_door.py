@@ -111,29 +111,23 @@ NAMED = {"groups": "sensitive_features", "weight": "sample_weight"}
 
 
 def mlflow(frame, options, folder):
-    named = {option: options[option] for option in ("groups", "weight") if option in options}
-    config = {NAMED[option]: frame[name] for option, name in named.items()}
+    config = {NAMED[name]: frame[options[name]] for name in NAMED.keys() & options.keys()}
     if "score" in options:
         frame = frame.assign(predicted=decisions(frame, options))
         config["score"] = options["score"]
-    data = EvaluationDataset(
-        frame, targets=options["target"], predictions=options.get("prediction", "predicted")
-    )
+    predictions = options.get("prediction", "predicted")
+    data = EvaluationDataset(frame, targets=options["target"], predictions=predictions)
     kind = "regressor" if task_of(options) == "regression" else "classifier"
     return rows_of(_evaluate(kind, data, config, None, None))
 
 
 def run(path, options, folder):
     archive = Archive(search_path=(folder,), store=folder, verify=False, download=False)
-    data = table.load(
-        archive,
-        path=str(path),
-        target=options["target"],
-        sensitive=[options["groups"]],
-        task="multiclass" if task_of(options) == "multiclass" else None,
-        weight=options.get("weight", ""),
-        drop=[options[name] for name in ("score", "prediction") if name in options],
-    )
+    task = "multiclass" if task_of(options) == "multiclass" else None
+    named = {"target": options["target"], "sensitive": [options["groups"]]}
+    named["drop"] = [options[name] for name in ("score", "prediction") if name in options]
+    named["weight"] = options.get("weight", "")
+    data = table.load(archive, path=str(path), task=task, **named)
     groups = data.sensitive[options["groups"]].astype(str).tolist()
     others = data.features.drop(columns=options["groups"], errors="ignore")
     features = [column.astype(str).tolist() for _, column in sorted(others.items())]
@@ -316,22 +310,17 @@ def ways(people):
 
 def through(way, frame, options, folder, form="csv", **keys):
     """Return a door's answer to a table, which is written to a file where the door is of files."""
+    given = frame
     if way in OF_FILES:
-        path = folder / f"t.{form}"
-        write(frame.astype(str).where(frame.notna(), ""), path, np.random.default_rng(0))
-        return answer(way, path, options, folder, **keys)
-    return answer(way, frame, options, folder, **keys)
+        given = folder / f"t.{form}"
+        write(frame.astype(str).where(frame.notna(), ""), given, np.random.default_rng(0))
+    return answer(way, given, options, folder, **keys)
 
 
 REFUSED = ("a column twice", "twice the index")  # may be: which is meant is unclear
 # An answer that names rows, is in their order, or has weights; a column that is one more feature.
-OTHERWISE = (
-    ("rows", "label"),
-    ("rows", "run"),
-    ("a column more", "run"),
-    ("a column twice", "run"),
-    ("weights", "run"),
-)
+OTHERWISE = {("rows", "label"), ("rows", "run"), ("weights", "run")}
+OTHERWISE |= {("a column more", "run"), ("a column twice", "run")}
 OFTEN = (2,)  # seeds that any run of the tests has
 SEEDS = quick(range(40), OFTEN, rest=pytest.mark.slow)
 

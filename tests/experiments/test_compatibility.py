@@ -12,6 +12,8 @@ from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
 
 OF_NUMBERS, OF_CLASSES = "dataset=simulated_regression ", "dataset=simulated_classes "
+OF_SEQUENCES = "dataset=simulated_sequences method=baseline "
+SEQUENCES = f"{OF_SEQUENCES}learner=sequence_transformer "
 # Choices, what the sentence says, and what it advises.
 REFUSED = [
     (OF_NUMBERS + "method=binomial_nll",
@@ -42,6 +44,16 @@ REFUSED = [
      "use method=baseline, ensemble"),
     ("dataset.n_groups=3 learner=svm intervention=ferm method=baseline",
      "intervention=ferm compares at most 2 groups, and group of dataset=simulated has 3 "),
+    ("learner=sequence_transformer method=baseline",
+     "learner=sequence_transformer takes sequences, and dataset=simulated has"),
+    (OF_SEQUENCES + "learner=xgboost",
+     "learner=xgboost takes columns, and dataset=simulated_sequences has sequences: "
+     "use learner=sequence_transformer"),
+    (SEQUENCES + "intervention=disparate_impact_remover",
+     "takes columns, and dataset=simulated_sequences has sequences: use intervention="),
+    (SEQUENCES + "evaluator.neighbours=3", "evaluator.neighbours compares columns, and dataset="),
+    (SEQUENCES + "evaluator.feature_shift_rates=[0.1]",
+     "evaluator.feature_shift_rates compares columns, and "),
 ]  # fmt: skip
 
 

@@ -108,6 +108,10 @@ def test_a_posteriors_intervals_depend_on_the_seed_alone_and_values_do_not(inter
 # --- refusals
 
 BAD_AND_GOOD = named(["bad", "good"])
+WEIGHT = {"sample_weight": [1, 2, 1, 1]}
+POSTERIOR = {"evaluator": Evaluator(interval="dirichlet")}
+WITHIN = {"within": pd.Series(list("abab"), name="sex")}
+SEVERAL = {"target": list("xyzy"), "prediction": list("xyzz"), "task": "multiclass"}
 REFUSED = [
     ({"target": []}, "target has no rows"),
     ({"target": [0, 1, 2, 0]}, "target is 2 in row 2, not 0 or 1"),
@@ -134,6 +138,24 @@ REFUSED = [
     ({"target": list("abcd")}, "target holds 4 labels"),
     ({"target": ["no", None] * 2}, "target holds a missing label"),
     ({"score": np.ones((4, 2))}, "two columns that do not add up to 1"),
+    ({"sample_weight": [1, -1, 1, 1]}, "sample_weight is -1 in row 1; it must be 0 or more"),
+    ({"clusters": [7] * 4}, "clusters has one mark in all rows: intervals need at least two clust"),
+    (WEIGHT | POSTERIOR,
+     "interval=dirichlet knows neither weights nor clusters: use interval=frequentist"),
+    # Within strata.
+    (WITHIN | {"groups": {"sex": list("aabb")}}, "names 'sex', whose groups are compared"),
+    ({"within": list("abc")}, "within stratum has 3 rows"),
+    (WITHIN | WEIGHT, "within takes neither sample_weight nor clusters"),
+    (WITHIN | {"task": "regression"}, "within is of two classes, not of regression"),
+    (WITHIN | POSTERIOR, "within has no interval=dirichlet"),
+    # Of several classes.
+    (SEVERAL | {"score": np.ones((4, 2)) / 2}, "score has shape (4, 2): of 3 classes"),
+    (SEVERAL | {"score": np.ones(4) / 3}, "score has shape (4,): of 3 classes"),
+    (SEVERAL | {"score": np.ones((4, 3)) / 2}, "not 1 in sum"),
+    (SEVERAL | {"classes": ["x", "y"]}, "target is 'z' in row 2, none of the classes x, y"),
+    (SEVERAL | {"classes": ["x", "x", "z"]}, "several classes are two or more, once"),
+    (SEVERAL | {"target": ["x"] * 4, "prediction": ["x"] * 4}, "several classes are two or more"),
+    (SEVERAL | {"target": ["x", "", "z", "y"]}, "target is '' in row 1, none of the classes"),
 ]  # fmt: skip
 
 

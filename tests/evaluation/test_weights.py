@@ -1,7 +1,5 @@
 """Weighted and clustered rows in whole evaluations and in runs."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,7 @@ from sklearn import metrics as sk
 
 import fairbench
 from fairbench import Evaluator
-from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.core.errors import IncompatibleError
 from fairbench.evaluation.table import OUTSIDE_BAND, values_of
 from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out
@@ -169,21 +167,6 @@ def test_nothing_unweighted_is_passed_off_as_weighted():
     assert len(known) > 100
     same = known[one["value"][known] == two["value"][known]]
     assert one["value"][same].isin([0.0, 1.0]).all()
-
-
-@pytest.mark.parametrize(
-    ("design", "what"),
-    [
-        ({"sample_weight": [1, -1, 1, 1]}, "sample_weight is -1 in row 1; it must be 0 or more"),
-        ({"clusters": [7] * 4},
-         "clusters has one mark in all rows: intervals need at least two clusters"),
-        ({"sample_weight": [1, 2, 1, 1], "evaluator": Evaluator(interval="dirichlet")},
-         "interval=dirichlet knows neither weights nor clusters: use interval=frequentist"),
-    ],
-)  # fmt: skip
-def test_refused(design, what):
-    with pytest.raises(UserError, match=rf"^{re.escape(what)}.*\Z"):
-        fairbench.evaluate([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=list("aabb"), **design)
 
 
 @pytest.mark.thorough

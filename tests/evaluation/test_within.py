@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from fairlearn import metrics as fl
 
-from fairbench import Evaluator, evaluate
-from fairbench.core.errors import UserError
+from fairbench import evaluate
 from fairbench.evaluation.table import COLUMNS, IN_STRATUM, STANDARDISED, STRATA
 from fairbench.inference.gaps import StandardisedRates
 from tests.evaluation.labelled import FAIRLEARN, GAPS_OF_RATES
@@ -131,21 +130,3 @@ def test_few_rows_are_flagged_and_rates_of_nobody_said():
     assert ratio["lower"] > 0
     reason = table["reason"]["predictive_parity_difference", "M"]
     assert reason == "no predicted positives in group 'F'"
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"within": pd.Series(["F"] * 900, name="sex")}, "names 'sex', whose groups are compared"),
-        ({"within": ["a", "b", "c"]}, "within stratum has 3 rows"),
-        ({"sample_weight": np.linspace(1, 2, 900)}, "within takes neither sample_weight nor clu"),
-        ({"task": "regression"}, "within is of two classes, not of regression"),
-        ({"evaluator": Evaluator(interval="dirichlet")}, "within has no interval=dirichlet"),
-        ({"within": np.arange(900)},
-         "makes 900 strata of 900 rows; groups are compared within up to 500"),
-    ],
-)  # fmt: skip
-def test_what_strata_cannot_be_is_refused(options, sentence):
-    target, prediction, sex, control = people()
-    with pytest.raises(UserError, match=sentence):
-        evaluate(target, prediction, sensitive_features=sex, **{"within": control["age"]} | options)

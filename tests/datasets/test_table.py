@@ -147,39 +147,30 @@ def test_decimal_commas_are_numbers_and_points_beside_them_are_asked(load):
         load("\n".join(map("".join, zip(lines, ends, strict=True))))
 
 
-@pytest.mark.parametrize(
-    ("content", "labels"),
-    [
-        (b"sex,y\n01,0\n1,1\n1.0,0\n,1\n", ["01", "1", "1.0", "unknown"]),
-        (b"sex,y\nTrue,0\ntrue,1\nnan,0\nNA,1\n", ["True", "true", "nan", "NA"]),
-        (b"sex,y\na,0\na ,1\n a,0\nA,1\n", ["a", "a ", " a", "A"]),
-        (b'sex,y\r"a\nb",0\r"a, b",1\r', ["a\nb", "a, b"]),
-        (b'\xef\xbb\xbf\r\n sex ,y,"a\nb"\r\na,0,2\r\nb,1,3\r\n', ["a", "b"]),
-    ],
-)
+LABELS = [
+    (b"sex,y\n01,0\n1,1\n1.0,0\n,1\n", ["01", "1", "1.0", "unknown"]),
+    (b"sex,y\nTrue,0\ntrue,1\nnan,0\nNA,1\n", ["True", "true", "nan", "NA"]),
+    (b"sex,y\na,0\na ,1\n a,0\nA,1\n", ["a", "a ", " a", "A"]),
+    (b'sex,y\r"a\nb",0\r"a, b",1\r', ["a\nb", "a, b"]),
+    (b'\xef\xbb\xbf\r\n sex ,y,"a\nb"\r\na,0,2\r\nb,1,3\r\n', ["a", "b"]),
+    (pa.array([1.0, None]), ["1", "unknown"]),
+    (pa.array([1.0, float("nan")]), ["1", "unknown"]),
+    (pa.array([2, None]).dictionary_encode(), ["2", "unknown"]),
+    (pa.array([2**53 + 1, None]), ["9007199254740993", "unknown"]),
+    (pa.array([True, None]), ["True", "unknown"]),
+    (pa.array([Decimal("1.0"), Decimal("2.5")]), ["1.0", "2.5"]),
+    (pa.array(["", "b"]).dictionary_encode(), ["unknown", "b"]),
+]
+
+
+@pytest.mark.parametrize(("content", "labels"), LABELS)
 def test_labels_are_the_texts_of_the_file(load, tmp_path, content, labels):
-    data = load(content)
+    name = "mine.csv" if isinstance(content, bytes) else "mine.parquet"
+    data = load(content if name == "mine.csv" else pa.table({"sex": content, "y": [0, 1]}), name)
     assert data.sensitive["sex"].tolist() == labels
     assert data.target.tolist() == [0, 1, 0, 1][: len(labels)]
-    audited = read_frame(Options(path=tmp_path / "mine.csv", prediction="y", group=("sex",)))
+    audited = read_frame(Options(path=tmp_path / name, prediction="y", group=("sex",)))
     assert audited["sex"].replace("", "unknown").tolist() == labels
-
-
-@pytest.mark.parametrize(
-    ("column", "labels"),
-    [
-        (pa.array([1.0, None]), ["1", "unknown"]),
-        (pa.array([1.0, float("nan")]), ["1", "unknown"]),
-        (pa.array([2, None]).dictionary_encode(), ["2", "unknown"]),
-        (pa.array([2**53 + 1, None]), ["9007199254740993", "unknown"]),
-        (pa.array([True, None]), ["True", "unknown"]),
-        (pa.array([Decimal("1.0"), Decimal("2.5")]), ["1.0", "2.5"]),
-        (pa.array(["", "b"]).dictionary_encode(), ["unknown", "b"]),
-    ],
-)
-def test_labels_of_parquet(load, column, labels):
-    data = load(pa.table({"sex": column, "y": [0, 1]}), "mine.parquet")
-    assert data.sensitive["sex"].tolist() == labels
 
 
 @pytest.mark.parametrize(
@@ -244,14 +235,6 @@ def test_a_text_among_numbers_is_refused_with_its_row(load, text, tmp_path):
 def scored(folder):
     """Return what an audit of such a table is asked."""
     return Options(path=folder / "mine.csv", target="y", score="x", group=("sex",))
-
-
-def test_a_comma_that_may_mark_thousands_is_asked_by_runs_and_by_audits(load, tmp_path):
-    said = "column 'x', row 1: '1,139' has a comma that may be a decimal one or mark thousands"
-    with pytest.raises(DataError, match=said):
-        load(with_column(["1,139", *NUMBERS[1:]]))
-    with pytest.raises(UserError, match=said):
-        read_frame(scored(tmp_path))
 
 
 def test_words_are_categories_even_if_some_are_numbers(load):

@@ -101,23 +101,3 @@ def test_functions_have_options_too_and_top_level_settings_no_group():
 
     said = refusal(errors.check_types, "", load, {"n": "many"})
     assert said == "n is 'many'; it must be a whole number"
-
-
-@pytest.mark.parametrize(
-    ("zero", "good", "bad", "within"),
-    [
-        (False, [0.5, 1e-9], [0, 1, -0.1, float("nan")], "between 0 and 1"),
-        (True, [0.0], [1, -0.1], "at least 0 and under 1"),
-    ],
-)
-def test_what_is_no_share_is_refused(zero, good, bad, within):
-    for value in good:
-        assert not refusal(errors.check_share, "split.train", value, zero=zero)
-    for value in bad:
-        said = refusal(errors.check_share, "split.train", value, zero=zero)
-        assert said == f"split.train is {value}; it must be {within}"
-
-
-def test_a_value_under_the_minimum_is_refused():
-    assert not refusal(errors.check_minimum, "n", 1, 1)
-    assert refusal(errors.check_minimum, "n", 0, 1) == "n is 0; it must be at least 1"

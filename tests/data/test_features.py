@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from fairbench.components.algorithms.learners.xgboost import XGBoost
-from fairbench.components.algorithms.losses import Binomial
 from fairbench.components.datasets import simulated_sequences
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.features import (
@@ -69,22 +67,6 @@ def test_sparse_onehot_stores_numbers_and_booleans_even_where_they_are_zero():
     matrix = sparse_onehot(features)
     assert matrix.indices.tolist() == [0, 1, 2, 0, 1]
     assert matrix.data.tolist() == [0, 0, 1, 5, 1]
-
-
-def test_trees_grown_on_the_sparse_matrix_are_those_of_the_dense_one():
-    draw = np.random.default_rng(0)
-    features = pd.DataFrame({
-        "gain": np.where(draw.random(2000) < 0.7, 0, draw.normal(size=2000)),
-        "male": draw.random(2000) < 0.5,
-        "age": np.where(draw.random(2000) < 0.1, np.nan, draw.normal(size=2000)),
-        "city": pd.Categorical(draw.choice(list("abcdefgh"), 2000)),
-    })  # fmt: skip
-    y = (draw.random(2000) < 0.3 + 0.4 * features["male"]).astype(float)
-    predictions = [
-        XGBoost().estimator(Binomial(), 0).fit(matrix, y).predict_proba(matrix)
-        for matrix in (onehot(features), sparse_onehot(features))
-    ]
-    np.testing.assert_array_equal(*predictions)
 
 
 def test_other_rows_are_scaled_with_the_training_rows_statistics_each_on_its_own():

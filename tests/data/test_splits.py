@@ -90,13 +90,6 @@ def test_a_repeat_does_not_depend_on_how_many_there_are(data):
     assert_equal(KFold(3, repeats=2).folds(data, 0)[:3], KFold(3, repeats=1).folds(data, 0))
 
 
-@pytest.mark.parametrize(("train", "expected"), [(0.8, 82), (0.5, 52), (0.01, 1), (0.99, 102)])
-def test_holdout_trains_on_the_share_asked_for(data, train, expected):
-    folds = RepeatedHoldout(repeats=4, train=train).folds(data, seed=0)
-    assert [(fold.repeat, fold.fold) for fold in folds] == [(0, 0), (1, 0), (2, 0), (3, 0)]
-    assert {(len(fold.train), len(fold.validation)) for fold in folds} == {(expected, 0)}
-
-
 @pytest.mark.parametrize("split", [s for s in ALL if hasattr(s, "validation")], ids=str)
 def test_validation_is_a_share_of_the_training_part_and_leaves_the_test_rows(data, split):
     of_shares = (replace(split, validation=share) for share in (0.25, 0))

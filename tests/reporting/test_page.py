@@ -192,8 +192,6 @@ def as_there():
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
         write_report(tmp_path)
-    with pytest.raises(UserError, match="unknown option 'result'"):
-        run_command(["report", "result=x"])
 
 
 # Which one is better: the page's pairs are those of the command, and what it does not compare.

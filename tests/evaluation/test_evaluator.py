@@ -108,7 +108,7 @@ def test_a_posteriors_intervals_depend_on_the_seed_alone_and_values_do_not(inter
 # --- refusals
 
 BAD_AND_GOOD = named(["bad", "good"])
-WEIGHT = {"sample_weight": [1, 2, 1, 1]}
+WEIGHTED = {"sample_weight": [1, 2, 1, 1]}
 POSTERIOR = {"evaluator": Evaluator(interval="dirichlet")}
 WITHIN = {"within": pd.Series(list("abab"), name="sex")}
 SEVERAL = {"target": list("xyzy"), "prediction": list("xyzz"), "task": "multiclass"}
@@ -140,12 +140,12 @@ REFUSED = [
     ({"score": np.ones((4, 2))}, "two columns that do not add up to 1"),
     ({"sample_weight": [1, -1, 1, 1]}, "sample_weight is -1 in row 1; it must be 0 or more"),
     ({"clusters": [7] * 4}, "clusters has one mark in all rows: intervals need at least two clust"),
-    (WEIGHT | POSTERIOR,
+    (WEIGHTED | POSTERIOR,
      "interval=dirichlet knows neither weights nor clusters: use interval=frequentist"),
     # Within strata.
     (WITHIN | {"groups": {"sex": list("aabb")}}, "names 'sex', whose groups are compared"),
     ({"within": list("abc")}, "within stratum has 3 rows"),
-    (WITHIN | WEIGHT, "within takes neither sample_weight nor clusters"),
+    (WITHIN | WEIGHTED, "within takes neither sample_weight nor clusters"),
     (WITHIN | {"task": "regression"}, "within is of two classes, not of regression"),
     (WITHIN | POSTERIOR, "within has no interval=dirichlet"),
     # Of several classes.

@@ -12,9 +12,8 @@ from fairbench.core import errors
 NAMES = ["adult", "german", "compas", "compas_violent", "diabetes"]
 
 
-@pytest.mark.parametrize(
-    ("name", "names", "found"),
-    [
+def test_the_nearest_names_are_those_that_look_alike():
+    for name, names, found in (
         ("adlt", NAMES, ["adult"]),
         ("compass", NAMES, ["compas"]),
         ("xyzzy", NAMES, []),
@@ -24,29 +23,24 @@ NAMES = ["adult", "german", "compas", "compas_violent", "diabetes"]
         # Of dotted names with one first part only the rest is compared.
         ("learner.zzz", ["learner.gamma", "learner.rounds"], []),
         ("learner.max_dept", ["learner.max_depth", "learner.rounds"], ["learner.max_depth"]),
-    ],
-)
-def test_the_nearest_names_are_those_that_look_alike(name, names, found):
-    assert errors.nearest(name, names) == found
+    ):
+        assert errors.nearest(name, names) == found
 
 
 MANY = [*NAMES, "acs", "bank", "drug", "ricci"]
 LONG = [letter * 30 for letter in "abcdefghijklmn"]
 
 
-@pytest.mark.parametrize(
-    ("name", "names", "sentence"),
-    [
+def test_the_sentence_names_the_near_or_else_the_valid_names():
+    for name, names, sentence in (
         ("adlt", NAMES[::-1], r": did you mean adult\? valid: adult, compas, compas_violent, dia"),
         ("adlt", MANY, r": did you mean adult\?$"),
         ("xyzzy", MANY, "; valid: acs, adult, bank, "),
         ("xyzzy", LONG, " more; fairbench store ls lists them$"),
         ("xyzzy", [], ": there is none$"),
-    ],
-)
-def test_the_sentence_names_the_near_or_else_the_valid_names(name, names, sentence):
-    said = str(errors.unknown_name("dataset", name, names, listed_by="fairbench store ls"))
-    assert re.match(f"unknown dataset '{name}'.*{sentence}", said)
+    ):
+        said = str(errors.unknown_name("dataset", name, names, listed_by="fairbench store ls"))
+        assert re.match(f"unknown dataset '{name}'.*{sentence}", said)
 
 
 # Checks of option values: what they let through, and the sentence they refuse with.

@@ -23,9 +23,8 @@ def test_what_is_no_number():
     assert np.isnan(to_numbers(pd.Series(texts, dtype="str"))).all()
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "same"),
-    [
+def test_labels_are_one_label_if_they_are_one_number():
+    for first, second, same in (
         ("1", "1.0", True),
         ("1e3", "1000", True),
         ("-0.0", "0", True),
@@ -34,25 +33,20 @@ def test_what_is_no_number():
         ("0.1234567", "0.1234568", False),
         ("9007199254740993", "9007199254740992", False),
         ("1e400", "1e401", False),
-    ],
-)
-def test_labels_are_one_label_if_they_are_one_number(first, second, same):
-    assert (spelled(first) == spelled(second)) is same
+    ):
+        assert (spelled(first) == spelled(second)) is same
 
 
-@pytest.mark.parametrize(
-    ("header", "names"),
-    [
+def test_no_column_takes_the_name_of_another():
+    for header, names in (
         (["x", "x", "x"], ["x", "x.1", "x.2"]),
         (["x", "x", "x.1"], ["x", "x.2", "x.1"]),
         (["x.1", "x", "x"], ["x.1", "x", "x.2"]),
         (["", "x", ""], ["column 1", "x", "column 3"]),
         (["", "column 1"], ["column 1.1", "column 1"]),
         (["x", "__index_level_0__"], ["x", "column 2"]),
-    ],
-)
-def test_no_column_takes_the_name_of_another(header, names):
-    assert unique_names(header) == names
+    ):
+        assert unique_names(header) == names
 
 
 def read_numbers(folder, texts):

@@ -76,19 +76,16 @@ def test_a_malformed_data_set_is_refused_with_the_reason(make_dataset, parts, se
     assert str(refusal.value).startswith(f"toy: {sentence}")
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
+def test_numbers_booleans_and_categories_are_let_through(make_dataset):
+    for parts in (
         feature(1.5, np.nan, 2.5, 0.0),
         feature(True, False, True, True),
         feature("a", "b", None, "a", dtype="category"),
         feature(1, None, 2, 3, dtype="Int64"),
         feature(0.5, None, 2, 3, dtype="Float64"),
         target(-1.5, 0.0, 2.0, 1e6, task=Task.REGRESSION),
-    ],
-)
-def test_numbers_booleans_and_categories_are_let_through(make_dataset, parts):
-    assert len(four_rows(make_dataset, **parts)) == 4
+    ):
+        assert len(four_rows(make_dataset, **parts)) == 4
 
 
 def test_take_keeps_every_part_in_the_order_of_the_rows(make_dataset):

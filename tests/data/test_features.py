@@ -121,9 +121,8 @@ def spoilt(row, array):
     return {"acoustic": rows}
 
 
-@pytest.mark.parametrize(
-    ("modalities", "sentence"),
-    [
+def test_what_is_no_sequence_is_refused_with_its_row():
+    for modalities, sentence in (
         ({}, "modalities need the same rows: there is none"),
         ({"acoustic": arrays(), "visual": arrays()[:3]}, "modalities need the same rows: acoustic"),
         (spoilt(2, np.empty((0, 2))), "acoustic of row 2 has no frames; a row has at least one"),
@@ -132,11 +131,9 @@ def spoilt(row, array):
         (spoilt(2, np.array([[1, 2], [3, np.nan]])), "acoustic has .* in frame 1 of row 2"),
         (spoilt(0, np.array([[np.inf, 2]])), "acoustic has .* infinite in frame 0 of row 0"),
         ({"acoustic": [1.7e9 + np.arange(8.0).reshape(4, 2)]}, "acoustic is kept in single prec"),
-    ],
-)
-def test_what_is_no_sequence_is_refused_with_its_row(modalities, sentence):
-    with pytest.raises(DataError, match=f"^toy: {sentence}"):
-        Sequences.of("toy", modalities)
+    ):
+        with pytest.raises(DataError, match=f"^toy: {sentence}"):
+            Sequences.of("toy", modalities)
 
 
 def test_rows_are_taken_in_any_order_and_frames_are_never_copied_or_written():

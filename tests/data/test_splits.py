@@ -160,19 +160,16 @@ def test_predefined_uses_the_archives_own_marks_and_draws_only_the_validation_pa
     assert len({fold.validation.tobytes() for fold in (one, two, other)}) == 3
 
 
-@pytest.mark.parametrize(
-    ("split", "clusters", "sentence"),
-    [
+def test_a_split_that_leaves_a_part_empty_is_refused(make_dataset):
+    for split, clusters, sentence in (
         (Predefined(), None, "split=predefined needs a data set with its own test part; toy has"),
         (KFold(11), None, "split.n_folds is 11, but toy has 10 rows"),
         (RepeatedHoldout(train=0.999), None, "fold 0 has 10 training and 0 test rows"),
         (RepeatedHoldout(train=0.5, validation=0.99), None, "fold 0 has 0 training and 5 test"),
         (KFold(4), pd.Series(np.arange(10) % 3), "fold 3 has 10 training and 0 test rows of 10;"),
-    ],
-)
-def test_a_split_that_leaves_a_part_empty_is_refused(make_dataset, split, clusters, sentence):
-    with pytest.raises(UserError, match=sentence):
-        split.folds(make_dataset(10, clusters=clusters), seed=0)
+    ):
+        with pytest.raises(UserError, match=sentence):
+            split.folds(make_dataset(10, clusters=clusters), seed=0)
 
 
 def test_predefined_refuses_clusters_that_cross_from_training_to_test_rows(make_dataset):

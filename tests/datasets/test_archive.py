@@ -171,18 +171,15 @@ def test_a_download_is_verified_kept_and_found_again(tmp_path, fetch, capsys, an
 NO_NETWORK = "downloaded: https://one.example: no network; https://two.example: no network. Get"
 
 
-@pytest.mark.parametrize(
-    ("answer", "source", "sentence"),
-    [
+def test_a_wrong_download_is_not_kept(tmp_path, fetch):
+    for answer, source, sentence in (
         (OSError("Max retries exceeded with url: /"), SOURCE, NO_NETWORK),
         (b"a,b\n", SOURCE, f"has sha256 [0-9a-f]{{64}}, expected {SOURCE.sha256}"),
         (PAGE, ZIPPED, f"https://one.example {IS_PAGE[:41]}"),
-    ],
-)
-def test_a_wrong_download_is_not_kept(tmp_path, fetch, answer, source, sentence):
-    with pytest.raises(DataError, match=sentence):
-        fetch(answer, source)
-    assert everything_in(tmp_path) == []
+    ):
+        with pytest.raises(DataError, match=sentence):
+            fetch(answer, source)
+        assert everything_in(tmp_path) == []
 
 
 @pytest.mark.thorough

@@ -102,9 +102,8 @@ def test_several_classes_are_numbered_in_their_order(load):
     assert (numbered.classes, numbered.target.tolist()) == (("1", "2", "10"), [2, 1, 1, 0, 2, 1])
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_bad_files(load):
+    for content, message in (
         (b"", "no header line: is the file empty?"),
         (b"passed,sex\n", "no rows"),
         (b"passed,sex\nyes,m\nno,f,3\n", "row 2 has 3 fields separated by ',', expected 2"),
@@ -116,26 +115,21 @@ def test_several_classes_are_numbered_in_their_order(load):
         (b"PAR1\x15\x04", "not a table in Parquet that can be read"),
         (b"passed,sex,sex\nyes,m,f\nno,f,m\n", "2 columns are named 'sex'"),
         (b"<!doctype html><title>403</title>", "not a table but a web page"),
-    ],
-)
-def test_bad_files(load, content, message):
-    with pytest.raises(DataError, match=f"mine.csv.*{message}"):
-        load(content, target="passed")
+    ):
+        with pytest.raises(DataError, match=f"mine.csv.*{message}"):
+            load(content, target="passed")
 
 
-@pytest.mark.parametrize(
-    ("content", "positive"),
-    [
+def test_files_of_many_kinds(load, capsys):
+    for content, positive in (
         ("passed,sex,x\n1,m,0.5\n0,f,1.5\n".encode("utf-16"), 1),
         (b"passed;sex;x\nyes;m;0,5\nno;f;1,5\n", "yes"),
         (gzip.compress(b"passed\tsex\tx\nTrue\tm\t0.5\nFalse\tf\t1.5\n", mtime=0), True),
-    ],
-)
-def test_files_of_many_kinds(load, content, positive, capsys):
-    data = load(content, target="passed", positive=positive)
-    assert data.target.tolist() == [1, 0]
-    assert data.features["x"].tolist() == [0.5, 1.5]
-    assert capsys.readouterr().err.startswith("note: mine.csv was read as: ")
+    ):
+        data = load(content, target="passed", positive=positive)
+        assert data.target.tolist() == [1, 0]
+        assert data.features["x"].tolist() == [0.5, 1.5]
+        assert capsys.readouterr().err.startswith("note: mine.csv was read as: ")
 
 
 def test_decimal_commas_are_numbers_and_points_beside_them_are_asked(load):
@@ -173,21 +167,18 @@ def test_labels_are_the_texts_of_the_file(load, tmp_path, content, labels):
     assert audited["sex"].replace("", "unknown").tolist() == labels
 
 
-@pytest.mark.parametrize(
-    ("columns", "names", "sentence"),
-    [
+def test_columns_of_parquet_that_are_no_labels(load):
+    for columns, names, sentence in (
         ([[["a"], ["b"]]], ["sex"], "is of type list<element: string>, not a value in each row"),
         ([[b"a", b"\xff"]], ["sex"], "column 'sex' is of type .* and has no text in each row"),
         ([["a", "b"], ["c", "d"]], ["sex", "sex"], "2 columns are named 'sex'"),
-    ],
-)
-def test_columns_of_parquet_that_are_no_labels(load, columns, names, sentence):
-    content = pa.Table.from_arrays([*map(pa.array, columns), pa.array([0, 1])], [*names, "y"])
-    with pytest.raises(DataError, match=sentence):
-        load(content, "mine.parquet")
-    if len(names) == 2:
-        features = load(content, "mine.parquet", sensitive=["sex.1"]).features
-        assert features.to_dict("list") == {"sex": ["a", "b"], "sex.1": ["c", "d"]}
+    ):
+        content = pa.Table.from_arrays([*map(pa.array, columns), pa.array([0, 1])], [*names, "y"])
+        with pytest.raises(DataError, match=sentence):
+            load(content, "mine.parquet")
+        if len(names) == 2:
+            features = load(content, "mine.parquet", sensitive=["sex.1"]).features
+            assert features.to_dict("list") == {"sex": ["a", "b"], "sex.1": ["c", "d"]}
 
 
 def test_weights_and_clusters_are_columns_that_are_no_features(load):

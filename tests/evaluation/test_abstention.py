@@ -69,22 +69,19 @@ def test_curves_and_their_statuses_by_hand(rows, rate, metric, group, value, n, 
     assert (row.n, row.status, row.attribute) == (n, status, "g")
 
 
-@pytest.mark.parametrize(
-    ("rows", "candidates", "best"),
-    [
+def test_the_chosen_rate_has_the_least_normalised_sum():
+    for rows, candidates, best in (
         (EIGHT, (0, 0.25, 0.5), 0.5),
         # Odds are equal (0) among all rows; without the errors no group has a negative.
         ([(1, 1, 0.1, g) for g in "aabb"] + [(0, 1, 0.9, g) for g in "ab"], (0, 1 / 3), 0),
         # An objective that is undefined for all rows has no say: there is no negative.
         ([(1, 1, 0.1, "a"), (1, 1, 0.1, "b"), (1, 1, 0.2, "a"), (1, 0, 0.9, "b")], (0, 0.25), 0.25),
-    ],
-)
-def test_the_chosen_rate_has_the_least_normalised_sum(rows, candidates, best):
-    given = data(rows)
-    result = rows_of(given, given, rates=[best], candidates=candidates)
-    assert result["abstention_chosen_rate", "", ""].value == best
-    on_curve = result["abstention_statistical_parity", "", f"rate={best:g}"].value
-    assert result["abstained_statistical_parity", "", ""].value == pytest.approx(on_curve)
+    ):
+        given = data(rows)
+        result = rows_of(given, given, rates=[best], candidates=candidates)
+        assert result["abstention_chosen_rate", "", ""].value == best
+        on_curve = result["abstention_statistical_parity", "", f"rate={best:g}"].value
+        assert result["abstained_statistical_parity", "", ""].value == pytest.approx(on_curve)
 
 
 # --- through the evaluator

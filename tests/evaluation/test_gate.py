@@ -96,33 +96,27 @@ def test_conditions_are_refused_where_they_stand_twice_or_are_of_no_attribute():
         by_attribute([], ["sex"], ["sex"])
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
+def test_measures_go_by_the_names_that_tables_print():
+    for text, plain in (
         ("gap in true positive rate > 0.1", "equal_opportunity>0.1"),
         ("precision_gap>0.1", "predictive_parity>0.1"),
         ("Impact Ratio<0.8", RATIO),
         ("sex x race:impact_ratio<0.80", "sex x race:impact_ratio<0.8"),
         ("precision<0.5", "positive_predictive_value<0.5"),
-    ],
-)
-def test_measures_go_by_the_names_that_tables_print(text, plain):
-    assert [str(condition) for condition in conditions_of([text])] == [plain]
+    ):
+        assert [str(condition) for condition in conditions_of([text])] == [plain]
 
 
-@pytest.mark.parametrize(
-    ("ends", "verdict"),
-    [
+def test_a_verdict_is_given_where_the_interval_does_not_hold_the_bound():
+    for ends, verdict in (
         ((0.7, 0.6, 0.79), FAILS),
         ((0.7, 0.6, 0.8), OPEN),
         ((0.9, 0.8, 1.0), PASSES),
         ((0.9, 0.799, 1.0), OPEN),
         ((float("nan"), 0.0, 1.0), OPEN),
-    ],
-)
-def test_a_verdict_is_given_where_the_interval_does_not_hold_the_bound(ends, verdict):
-    (condition,) = conditions_of([f"sex:{RATIO}"])
-    assert condition.statement(ends).outcome == verdict
+    ):
+        (condition,) = conditions_of([f"sex:{RATIO}"])
+        assert condition.statement(ends).outcome == verdict
 
 
 def test_a_gate_passes_where_all_do_fails_where_one_does_and_is_open_otherwise():

@@ -19,21 +19,18 @@ CLASSES = {
 INF, NAN = np.inf, np.nan
 
 
-@pytest.mark.parametrize(
-    ("columns", "task"),
-    [
+def test_columns_become_float64_in_the_order_given_up_to_the_edge_of_what_is_allowed():
+    for columns, task in (
         ({"prediction": [0, 1], "score": [0, 1], "sd": [0, 0], "aleatoric": [0, 1]}, BINARY),
         ({"prediction": np.array([True, False]), "score": np.float32([0.75, 0.25])}, BINARY),
         ({"prediction": [-1e6, 7.5], "mean": [-1e6, 7.5], "sd": [1e-9, 1e9]}, REGRESSION),
         ({"prediction": [0, 1], "lower_90": [-INF, 0], "upper_90": [INF, 1]}, REGRESSION),
         (CLASSES, BINARY),
-    ],
-)
-def test_columns_become_float64_in_the_order_given_up_to_the_edge_of_what_is_allowed(columns, task):
-    table = read_predictions(columns, task, "m")
-    assert list(table.columns) == list(columns)
-    assert set(table.dtypes) == {np.dtype("float64")}
-    np.testing.assert_array_equal(table.to_numpy(), np.transpose([*columns.values()]))
+    ):
+        table = read_predictions(columns, task, "m")
+        assert list(table.columns) == list(columns)
+        assert set(table.dtypes) == {np.dtype("float64")}
+        np.testing.assert_array_equal(table.to_numpy(), np.transpose([*columns.values()]))
 
 
 @pytest.mark.parametrize(

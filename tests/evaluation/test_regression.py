@@ -214,18 +214,15 @@ def test_what_there_is_no_sd_score_or_truth_of_is_not_compared():
     assert truth_rows(labelled([0, 1], prediction=[0, 1], uncertainty=[0, 1])) == {}
 
 
-@pytest.mark.parametrize(
-    ("uncertainty", "probability", "status"),
-    [
+def test_statuses_of_a_rank_correlation_that_does_not_exist():
+    for uncertainty, probability, status in (
         ([0.3] * 4, P, "undefined: the uncertainty is constant"),
         ([0.1, 0.2, 0.3, 0.4], np.full(4, 0.3), "undefined: the true sd is constant"),
         ([0.1, np.nan, -1, 0.4], P, "invalid: uncertainty invalid in 2 of 4 rows"),
-    ],
-)
-def test_statuses_of_a_rank_correlation_that_does_not_exist(uncertainty, probability, status):
-    row = truth_rows(binary(probability, uncertainty=uncertainty))["rank_correlation"]
-    assert row.status == status
-    assert np.isnan(row.value)
+    ):
+        row = truth_rows(binary(probability, uncertainty=uncertainty))["rank_correlation"]
+        assert row.status == status
+        assert np.isnan(row.value)
 
 
 @pytest.mark.parametrize("bad", [np.nan, -0.5, np.inf])

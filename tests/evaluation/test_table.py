@@ -12,9 +12,8 @@ from fairbench.inference.means import Moments, loss_limits
 from tests.evaluation.labelled import added
 
 
-@pytest.mark.parametrize(
-    ("metric", "statistic", "why"),
-    [
+def test_why_a_row_has_no_interval_goes_by_what_it_says_of_its_metric():
+    for metric, statistic, why in (
         (tables.COSTS[0], tables.VALUE, "it was measured"),
         ("abstention_chosen_rate", tables.VALUE, "it was chosen"),
         ("spread_error", tables.VALUE, "none is known to hold"),
@@ -25,10 +24,8 @@ from tests.evaluation.labelled import added
         ("x", tables.WORST, "it is a probability itself"),
         ("x_ratio", tables.OUTSIDE_BAND, "it is a probability itself"),
         ("idle_seconds", tables.VALUE, "none is known to hold"),  # a name's end says nothing
-    ],
-)
-def test_why_a_row_has_no_interval_goes_by_what_it_says_of_its_metric(metric, statistic, why):
-    assert tables.without_interval(metric, statistic) == f"no interval: {why}"
+    ):
+        assert tables.without_interval(metric, statistic) == f"no interval: {why}"
 
 
 def test_columns_have_their_types_whatever_is_in_them():

@@ -76,20 +76,17 @@ def test_the_floor_is_an_option_and_of_the_targets_size_in_a_regression():
     assert said.startswith("undefined: predictive_uncertainty of group 'a' is 0.81, too near 0")
 
 
-@pytest.mark.parametrize(
-    ("task", "columns", "expected"),
-    [
+def test_a_single_model_has_a_predictive_uncertainty_that_is_not_split():
+    for task, columns, expected in (
         (Task.BINARY, {"score": [0.2, 0.5]}, {"predictive": [0.32, 0.5]}),
         (Task.REGRESSION, {"sd": [2, 3]}, {"predictive": [4, 9]}),
         (Task.REGRESSION, {"epistemic": [2, 3]}, {"epistemic": [2, 3]}),
         (Task.BINARY, {"uncertainty": [1, 2]}, {}),
-    ],
-)
-def test_a_single_model_has_a_predictive_uncertainty_that_is_not_split(task, columns, expected):
-    result = uncertainties._variances(labelled([0, 1], task=task, prediction=[0, 1], **columns))
-    assert {name: list(values) for name, values in result.items()} == {
-        name: pytest.approx(values) for name, values in expected.items()
-    }
+    ):
+        result = uncertainties._variances(labelled([0, 1], task=task, prediction=[0, 1], **columns))
+        assert {name: list(values) for name, values in result.items()} == {
+            name: pytest.approx(values) for name, values in expected.items()
+        }
 
 
 def test_few_missing_and_invalid_rows_are_said():

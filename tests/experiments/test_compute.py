@@ -80,18 +80,15 @@ def test_an_own_estimator_may_give_lists(intervention):
     np.testing.assert_array_equal(listed, values)
 
 
-@pytest.mark.parametrize(
-    ("form", "said"),
-    [
+def test_an_own_estimator_that_gives_too_little_is_refused_in_a_line():
+    for form, said in (
         (lambda array: array[:-1].tolist(), "Own gives 42 values of 'score' for 43 rows"),
         (lambda array: array[:, 1].tolist(), r"predict_proba of Own gives shape \(43,\)"),
-    ],
-)
-def test_an_own_estimator_that_gives_too_little_is_refused_in_a_line(form, said):
-    own = study(learner=Own(form), fitter=Single())
-    (fold,) = folds_of(own, repeats=1)
-    with pytest.raises(UserError, match=said):
-        compute(own, fold)
+    ):
+        own = study(learner=Own(form), fitter=Single())
+        (fold,) = folds_of(own, repeats=1)
+        with pytest.raises(UserError, match=said):
+            compute(own, fold)
 
 
 def test_only_training_rows_are_fitted_with_draws_of_each_fold_s_own(seen, tmp_path):

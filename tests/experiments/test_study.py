@@ -299,9 +299,8 @@ LAST_BIT = SCORE.copy()
 LAST_BIT[0] = np.nextafter(SCORE[0], np.float32(1))
 
 
-@pytest.mark.parametrize(
-    ("columns", "difference"),
-    [
+def test_a_changed_bit_is_a_difference_relative_to_the_largest_value():
+    for columns, difference in (
         ({}, None),
         ({"score": SCORE.copy()}, None),
         ({"score": np.array([0.75, np.nan, -2.0], np.float32)}, 0.25 / 2),  # of the largest value
@@ -310,13 +309,11 @@ LAST_BIT[0] = np.nextafter(SCORE[0], np.float32(1))
         ({"score": SCORE.astype(np.float64)}, np.inf),
         ({"score": SCORE[:2]}, np.inf),
         ({"more": np.zeros(3)}, np.inf),
-    ],
-)
-def test_a_changed_bit_is_a_difference_relative_to_the_largest_value(columns, difference):
-    result = compare("id", STORED, {**STORED, **columns})
-    assert (result and result[2]) == (difference and pytest.approx(difference))
-    if difference and np.isfinite(difference):
-        assert "1 of 2 columns (score ...)" in result[1]
+    ):
+        result = compare("id", STORED, {**STORED, **columns})
+        assert (result and result[2]) == (difference and pytest.approx(difference))
+        if difference and np.isfinite(difference):
+            assert "1 of 2 columns (score ...)" in result[1]
 
 
 def test_columns_without_finite_values_may_differ_in_their_bits():
@@ -336,17 +333,14 @@ def test_a_stored_configuration_names_components_and_their_options(tmp_path):
     assert cfg.learner._target_.startswith("algorithms.")
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
+def test_a_stored_configuration_is_of_components_and_sizes_that_are_here(tmp_path):
+    for changed, said in (
         ({"method": "stranger"}, "method=stranger is no component that is installed here"),
         ({"method.deep": 1}, "method=baseline has no option 'deep': other code made the run"),
         ({"dataset.n_samples": 10**9}, "dataset.n_samples is too large to be computed again"),
         ({"split.repeats": 10**9}, "split.repeats is too large to be computed again"),
         ({"split.repeats": 5000}, "has split.repeats=5000, and fewer cells stored: 1"),
         ({"dataset.path": "/etc/passwd", "dataset": "table"}, "add dataset.path=/etc/passwd"),
-    ],
-)
-def test_a_stored_configuration_is_of_components_and_sizes_that_are_here(tmp_path, changed, said):
-    with pytest.raises(UserError, match=re.escape(said)):
-        _recomposed(stored_run(tmp_path, changed), ROOT / "conf", {})
+    ):
+        with pytest.raises(UserError, match=re.escape(said)):
+            _recomposed(stored_run(tmp_path, changed), ROOT / "conf", {})

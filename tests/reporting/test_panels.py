@@ -95,23 +95,20 @@ def mean(metrics, metric, **where):
     return values(metrics, metric, **where)["value"].mean()
 
 
-@pytest.mark.parametrize(
-    ("figure", "x", "y", "bins"),
-    [
+def test_points_of_a_run_are_the_metrics_and_their_means_over_repeats(own):
+    for figure, x, y, bins in (
         ("reliability", "reliability_mean_score", "reliability_base_rate", 4),
         ("spread", "spread_predicted", "spread_empirical", 3),
-    ],
-)
-def test_points_of_a_run_are_the_metrics_and_their_means_over_repeats(own, figure, x, y, bins):
-    (panel,) = of_run(own, figure)
-    sides = [values(own, name, bins=bins) for name in (x, y)]
-    points = set(zip(*(rows["value"] for rows in sides), strict=True))
-    repeats, means = series(panel, "one repeat"), series(panel, "mean of repeats")
-    assert set(zip(repeats.x, repeats.y, strict=True)) == points
-    expected = [rows.groupby("bin")["value"].mean().to_numpy() for rows in sides]
-    order = np.argsort(expected[0])
-    for result, side in zip((means.x, means.y), expected, strict=True):
-        np.testing.assert_allclose(result, side[order])
+    ):
+        (panel,) = of_run(own, figure)
+        sides = [values(own, name, bins=bins) for name in (x, y)]
+        points = set(zip(*(rows["value"] for rows in sides), strict=True))
+        repeats, means = series(panel, "one repeat"), series(panel, "mean of repeats")
+        assert set(zip(repeats.x, repeats.y, strict=True)) == points
+        expected = [rows.groupby("bin")["value"].mean().to_numpy() for rows in sides]
+        order = np.argsort(expected[0])
+        for result, side in zip((means.x, means.y), expected, strict=True):
+            np.testing.assert_allclose(result, side[order])
 
 
 def test_group_rates_are_medians_over_repeats_with_their_intervals(own):

@@ -123,19 +123,16 @@ def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expect
     assert document.sections[0].blocks[0] == Paragraph(expected)
 
 
-@pytest.mark.parametrize(
-    ("groups", "expected"),
-    [(("Male", "Female"), "sex: {1} over {0}"), (("A", "B", "C"), "sex: smallest over largest")],
-)
-def test_a_ratio_says_whose_rate_is_divided_by_whose(groups, expected):
-    summary = values_of(summarise(metrics_of(groups)))
-    rate_rows = (summary["metric"] == "selection_rate") & (summary["group"] != "")
-    rates = summary[rate_rows].set_index("group")["mean"]
-    names = list(rates.index)
-    _, row = table_of_run(summary, "ratio of selection rates")
-    assert row[1] == expected.format(*names)
-    if len(names) == 2:
-        assert (row[2] > 1) == (rates[names[1]] > rates[names[0]])
+def test_a_ratio_says_whose_rate_is_divided_by_whose():
+    for groups, expected in ():
+        summary = values_of(summarise(metrics_of(groups)))
+        rate_rows = (summary["metric"] == "selection_rate") & (summary["group"] != "")
+        rates = summary[rate_rows].set_index("group")["mean"]
+        names = list(rates.index)
+        _, row = table_of_run(summary, "ratio of selection rates")
+        assert row[1] == expected.format(*names)
+        if len(names) == 2:
+            assert (row[2] > 1) == (rates[names[1]] > rates[names[0]])
 
 
 def test_every_row_without_an_interval_says_why():
@@ -410,20 +407,17 @@ def test_tables_are_tidy_and_typed(swept, runs, capsys):
     assert {"value", "below_epsilon"} <= set(gap["statistic"])
 
 
-@pytest.mark.parametrize(
-    ("name", "begins", "parts"),
-    [
+def test_a_file_is_written_as_it_is_called(swept, tmp_path, said_by):
+    for name, begins, parts in (
         ("runs.csv", "run,name,", ["baseline, max_depth=2"]),
         ("runs.tex", "% Typeset it with", [r"max\_depth=2", r"\toprule"]),
         ("runs.md", "# 2 runs of", ["| id | run | accuracy | 95 % interval |"]),
-    ],
-)
-def test_a_file_is_written_as_it_is_called(swept, tmp_path, said_by, name, begins, parts):
-    place, asked = tmp_path / name, ["metrics=[accuracy]"] * name.endswith("md")
-    words = ["dataset=simulated", f"out={place}", f"results={swept[0]}", *asked]
-    assert said_by("table", *words) == f"2 runs in {place}"
-    content = place.read_text()
-    assert content.startswith(begins) and all(part in content for part in parts)
+    ):
+        place, asked = tmp_path / name, ["metrics=[accuracy]"] * name.endswith("md")
+        words = ["dataset=simulated", f"out={place}", f"results={swept[0]}", *asked]
+        assert said_by("table", *words) == f"2 runs in {place}"
+        content = place.read_text()
+        assert content.startswith(begins) and all(part in content for part in parts)
 
 
 def test_one_run_has_its_own_table(swept, runs, said_by):
@@ -471,19 +465,16 @@ def test_tables_say_the_level_of_their_intervals(tmp_path):
     assert f"50 % of {half.id[:6]}, 95 % of " in several.caption
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_what_is_not_there_is_refused(swept, refused):
+    for words, message in (
         ("table zz", "unknown run 'zz' in"),
         ("table dataset=adult", "no run has dataset=adult; values among the runs: simulated"),
         ("table metrics=[accurracy] all", "none of these runs has a metric 'accurracy': did you"),
         ("table out=a.xlsx", "out=a.xlsx: end it in .csv, .tex or .md, or give format="),
         ("table datset=adult", "unknown key 'datset': did you mean dataset"),
         ("audit ./plan", "error: plan is not a file; unknown run 'plan' in "),
-    ],
-)
-def test_what_is_not_there_is_refused(swept, refused, words, message):
-    refused(*words.split(), f"results={swept[0]}", message=message)
+    ):
+        refused(*words.split(), f"results={swept[0]}", message=message)
 
 
 def test_rows_are_ordered_by_error_within_a_data_set(runs):

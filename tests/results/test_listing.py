@@ -47,9 +47,8 @@ def results(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
+def test_words_choose_runs(results):
+    for words, expected in (
         ([], {A1, A2, B3}),
         (["dataset=adult"], {A1, A2}),
         (["dataset=adult,german", "method=ensemble"], {A1, B3}),
@@ -63,40 +62,32 @@ def results(tmp_path):
         (["learner.max_depth=6"], {A1, A2}),
         (["learner.max_depth=3,6", "method=ensemble"], {A1, B3}),
         (["learner.max_depth=9"], set()),
-    ],
-)
-def test_words_choose_runs(results, words, expected):
-    assert {run.id for run in Catalogue(results).matching(words)} == expected
+    ):
+        assert {run.id for run in Catalogue(results).matching(words)} == expected
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_why_no_run_matches_is_said(results):
+    for words, sentence in (
         (["dataset=germn"], "did you mean dataset=german? Values among the runs: adult, german"),
         (["method=conformal"], "no run has method=conformal; values among the runs: "),
         (["learner.max_depth=9"], "no run has learner.max_depth=9; values among the runs: 3, 6"),
         (["dataset=german", "seed=0"], "no run has dataset=german and seed=0 at once: "),
         (["zz"], "unknown run 'zz' in "),
-    ],
-)
-def test_why_no_run_matches_is_said(results, words, sentence):
-    assert sentence in Catalogue(results).why_none(words)
+    ):
+        assert sentence in Catalogue(results).why_none(words)
 
 
-@pytest.mark.parametrize(
-    ("find", "words", "said"),
-    [
+def test_words_that_mean_no_run_or_several_are_refused_with_the_nearest(results):
+    for find, words, said in (
         ("one", "", "no run is named: give the beginning of its id"),
         ("one", "a", f"'a' means 2 runs: {A1} .*, {A2} "),
         ("one", "zz", rf"unknown run .* in .*runs.* {A1} \(adult, .*\); {A2} \("),
         ("one", "/a", "unknown run .* in .*runs"),
         ("matching", ["methd=a"], "unknown key 'methd': did you mean method"),
         ("matching", ["learner.max_dept=6"], "'learner.max_dept': did you mean learner.max_depth"),
-    ],
-)
-def test_words_that_mean_no_run_or_several_are_refused_with_the_nearest(results, find, words, said):
-    with pytest.raises(UserError, match=said):
-        getattr(Catalogue(results), find)(words)
+    ):
+        with pytest.raises(UserError, match=said):
+            getattr(Catalogue(results), find)(words)
 
 
 def test_what_runs_have_in_common_is_said_once_in_lines_of_a_hundred_characters(results):

@@ -115,15 +115,12 @@ def test_without_groups_other_evaluators_are_left_alone():
     assert not any(name.startswith("parity/") for name in result.metrics)
 
 
-@pytest.mark.parametrize(
-    ("config", "other", "said"),
-    [
+def test_what_cannot_be_is_said():
+    for config, other, said in (
         ({"sensitive_features": "sx"}, {}, "unknown column in sensitive_features 'sx'"),
         ({"sensitive_features": "sex", "scores": "score"}, {}, "'scores'"),
         ({"sensitive_features": "sex"}, {"predictions": None}, "predictions="),
         ({"sensitive_features": "sex", "score": "x" * 9}, {}, "column in score"),
-    ],
-)
-def test_what_cannot_be_is_said(config, other, said):
-    with pytest.raises(Exception, match=said):
-        _given(config, **other)
+    ):
+        with pytest.raises(Exception, match=said):
+            _given(config, **other)

@@ -99,9 +99,8 @@ def test_one_and_true_are_not_the_same_code(project):
     assert len({project(f"RATE = {value}\n") for value in ("1", "1.0", "True", "'1'")}) == 4
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_the_code_of_an_imported_module_counts_wherever_it_is_imported(project):
+    for statement in (
         "from lib.tools import half\nX = half",
         "from lib import tools\nX = tools.half",
         "import lib.tools",
@@ -109,13 +108,11 @@ def test_one_and_true_are_not_the_same_code(project):
         "def f():\n    from lib.tools import half\n    return half",
         "class A:\n    def f(self):\n        import lib.tools",
         "from lib.middle import thing\nX = thing",
-    ],
-)
-def test_the_code_of_an_imported_module_counts_wherever_it_is_imported(project, statement):
-    middle = "import lib.tools\nthing = 1\n"
-    before = project(statement, middle=middle)
-    assert project(statement, middle=middle, tools=TOOLS.replace("/ 2", "/ 3")) != before
-    assert project(statement, middle=middle, tools=TOOLS + "# a comment\n") == before
+    ):
+        middle = "import lib.tools\nthing = 1\n"
+        before = project(statement, middle=middle)
+        assert project(statement, middle=middle, tools=TOOLS.replace("/ 2", "/ 3")) != before
+        assert project(statement, middle=middle, tools=TOOLS + "# a comment\n") == before
 
 
 HALF, TWICE = "def half(x):\n    return x / 2\n", "def twice(x):\n    return 2 * x\n"
@@ -166,9 +163,8 @@ def test_of_other_modules_what_is_used_counts(project, name):
     assert (project(source, **one) != project(source, **other)) == (name in USED)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "counts"),
-    [
+def test_what_is_imported_counts_and_where_it_lies_does_not(project):
+    for one, other, counts in (
         ("from json import load\nX = load(1)\n", "from pickle import load\nX = load(1)\n", True),
         ("X = change(1, needs=1)\n", "X = change(1, needs=2)\n", True),
         # What a declaration has for people.
@@ -179,11 +175,9 @@ def test_of_other_modules_what_is_used_counts(project, name):
         # Moving a definition to another module.
         (BOTH, APART, False),
         (RENAMED.format("tools", AS), RENAMED.format("deep.halves", AS), False),
-    ],
-)  # fmt: skip
-def test_what_is_imported_counts_and_where_it_lies_does_not(project, one, other, counts):
-    others = {"tools": TWO, "doubles": TWICE, "deep__halves": TWO}
-    assert (project(one, **others) != project(other, **others)) == counts
+    ):  # fmt: skip
+        others = {"tools": TWO, "doubles": TWICE, "deep__halves": TWO}
+        assert (project(one, **others) != project(other, **others)) == counts
 
 
 def test_modules_may_import_each_other_and_their_order_does_not_matter(project):

@@ -33,9 +33,8 @@ def test_columns_become_float64_in_the_order_given_up_to_the_edge_of_what_is_all
         np.testing.assert_array_equal(table.to_numpy(), np.transpose([*columns.values()]))
 
 
-@pytest.mark.parametrize(
-    ("columns", "task", "reason"),
-    [
+def test_impossible_values_are_refused_with_method_column_and_count():
+    for columns, task, reason in (
         ({"score": [0.5, 1.5, -0.1]}, BINARY, "'score' is outside [0, 1] in 2 of 3 rows (first: 1"),
         ({"score": [0.5, 0.5, NAN]}, BINARY, "'score' is not finite in 1 of 3 rows (first: 2"),
         ({"prediction": [0, 2, 1]}, BINARY,
@@ -59,13 +58,11 @@ def test_columns_become_float64_in_the_order_given_up_to_the_edge_of_what_is_all
         ({**CLASSES, "prediction": [3, 0, 1]}, BINARY,
          "'prediction' is no class of 0 .. 2 in 1 of 3 rows (first: 0"),
         ({"score_low": [0.2, 0.5, 0.1]}, BINARY, "'score_low' is the score of a single class"),
-    ],
-)  # fmt: skip
-def test_impossible_values_are_refused_with_method_column_and_count(columns, task, reason):
-    with pytest.raises(UserError) as refusal:
-        read_predictions({"prediction": [0, 1, 1], **columns}, task, "method binomial_nll")
-    assert str(refusal.value).startswith("method binomial_nll: ")
-    assert reason.replace("(first: ", "(first: row ") in str(refusal.value)
+    ):  # fmt: skip
+        with pytest.raises(UserError) as refusal:
+            read_predictions({"prediction": [0, 1, 1], **columns}, task, "method binomial_nll")
+        assert str(refusal.value).startswith("method binomial_nll: ")
+        assert reason.replace("(first: ", "(first: row ") in str(refusal.value)
 
 
 def test_a_missing_or_unknown_column_is_refused_with_what_was_returned():

@@ -224,20 +224,17 @@ def test_what_is_given_to_others_too_cannot_be_changed(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
+def test_a_wrong_import_is_told_as_what_it_is(own_learner):
+    for line, said in (
         ("import sklearn.treee", "No module named 'sklearn.treee'; correct the name"),
         ("import nowhere.x", "No module named 'nowhere'; correct the name, or install the package"),
         ("from fairbench.data.features import Encodingg", "cannot import name 'Encodingg'"),
         ("from fairbench.components.algorithms.learner import x", "algorithms.learner'; correct"),
-    ],
-)  # fmt: skip
-def test_a_wrong_import_is_told_as_what_it_is(line, said, own_learner):
-    done = own_learner(f"import numpy\n{line}\nclass Changing: pass\n")
-    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert "learners/changing.py, line 2: " in done.stderr and said in done.stderr
-    assert "not installed" not in done.stderr
+    ):  # fmt: skip
+        done = own_learner(f"import numpy\n{line}\nclass Changing: pass\n")
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+        assert "learners/changing.py, line 2: " in done.stderr and said in done.stderr
+        assert "not installed" not in done.stderr
 
 
 def test_a_class_that_is_not_there_is_named(own_learner):

@@ -142,9 +142,8 @@ def test_a_variant_differs_in_one_option_of_a_component_or_in_its_draws_alone():
     ]
 
 
-@pytest.mark.parametrize(
-    ("vary", "values", "message"),
-    [
+def test_what_cannot_be_varied_is_refused_in_one_sentence():
+    for vary, values, message in (
         ("learner.max_dept", [1, 2], "option of the learner .* 'max_dept': did you mean max_depth"),
         ("learnr.max_depth", [1, 2], "consistency.vary 'learnr': did you mean learner"),
         ("method.member", [1, 2], "option of the method in consistency.vary 'member': did"),
@@ -156,11 +155,9 @@ def test_a_variant_differs_in_one_option_of_a_component_or_in_its_draws_alone():
         (None, [1, 2], "consistency.vary and consistency.values go together"),
         ("learner.max_depth", [1], "consistency.values needs at least two values to compare"),
         ("learner.max_depth", [1, 2, 1], "consistency.values has a value twice"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_varied_is_refused_in_one_sentence(vary, values, message):
-    with pytest.raises(UserError, match=rf"{message}.*\Z"):
-        variants_of(Consistency(vary, values))
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=rf"{message}.*\Z"):
+            variants_of(Consistency(vary, values))
 
 
 # --- draws

@@ -72,9 +72,8 @@ OPEN = "Not decided: no outcome has the probability of 0.95 that a decision need
 BETTER = "in at least one metric and worse in none."
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "said"),
-    [
+def test_a_comparison_of_two_runs_begins_with_its_answer():
+    for probabilities, said in (
         ({"A >> B": 0.003, "B >> A": 0.806, "A ~ B": 0.191},
          f"{OPEN}The most probable outcome, with 0.806: B is better {BETTER}"),
         ({"A >> B": 0.97, "B >> A": 0.01, "A ~ B": 0.02},
@@ -85,10 +84,8 @@ BETTER = "in at least one metric and worse in none."
         ({"A >> B": 0.01, "B >> A": 0.01, "A ~ B": 0.98},
          "Decided: no difference that matters in practice. The probability is 0.980, and 0.95 is "
          "needed."),
-    ],
-)  # fmt: skip
-def test_a_comparison_of_two_runs_begins_with_its_answer(probabilities, said):
-    assert document_of(probabilities, tested="").sections[0].blocks[0].text == f"{said}\n"
+    ):  # fmt: skip
+        assert document_of(probabilities, tested="").sections[0].blocks[0].text == f"{said}\n"
 
 
 EVENT = {"A >> B": 0.5, "A ~ B": 0.5}

@@ -98,9 +98,8 @@ def test_a_row_shows_mean_sd_interval_and_rows():
         assert [line for line in lines if line.startswith(cells)]
 
 
-@pytest.mark.parametrize(
-    ("task", "facts", "expected"),
-    [
+def test_the_table_begins_with_what_labels_and_selected_mean():
+    for task, facts, expected in (
         (Task.BINARY, {}, "The selection rate is the share predicted 1."),
         (Task.BINARY, {"positive_label": "bad risk", "favourable": 0},
          "Label 1 is 'bad risk'; the selection rate is the share predicted 1. Label 0 is good for "
@@ -112,15 +111,13 @@ def test_a_row_shows_mean_sd_interval_and_rows():
         (Task.REGRESSION, {},
          "The target, grade, is a number. The gap in selection rate is between the groups' shares "
          "of predictions above one value, where that gap is largest."),
-    ],
-)  # fmt: skip
-def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expected):
-    unknown = {"positive_label": "", "favourable": None, "classes": (), "ordered": False}
-    about = SimpleNamespace(task=task, target_name="grade", **{**unknown, **facts})
-    meaning = _labels_in_words(about)
-    assert meaning == expected
-    document = _run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)
-    assert document.sections[0].blocks[0] == Paragraph(expected)
+    ):  # fmt: skip
+        unknown = {"positive_label": "", "favourable": None, "classes": (), "ordered": False}
+        about = SimpleNamespace(task=task, target_name="grade", **{**unknown, **facts})
+        meaning = _labels_in_words(about)
+        assert meaning == expected
+        document = _run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)
+        assert document.sections[0].blocks[0] == Paragraph(expected)
 
 
 def test_a_ratio_says_whose_rate_is_divided_by_whose():

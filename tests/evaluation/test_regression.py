@@ -33,14 +33,12 @@ def test_without_sds_the_parity_of_uncertain_predictions_is_that_of_the_predicti
     assert "nll" not in rows.index
 
 
-@pytest.mark.parametrize(
-    ("metric", "group"),
-    [*((name, "z") for name in ("mae", "rmse", "r2", "nll")), *((name, "") for name in PARITIES)],
-)
-def test_an_empty_group_is_said_to_be_empty(metric, group):
+def test_an_empty_group_is_said_to_be_empty():
     result = by_place(evaluated(sd=SD, privileged={"group": "z"}).query("attribute == 'group'"))
-    assert result[metric, group, ""].status == "undefined: no rows in group 'z'"
-    assert np.isnan(result[metric, group, ""].value)
+    of_the_group = [(metric, "z") for metric in ("mae", "rmse", "r2", "nll")]
+    for metric, group in (*of_the_group, *((metric, "") for metric in PARITIES)):
+        assert result[metric, group, ""].status == "undefined: no rows in group 'z'"
+        assert np.isnan(result[metric, group, ""].value)
 
 
 def test_what_one_group_one_row_and_a_constant_target_leave_undefined():

@@ -87,15 +87,12 @@ def test_the_code_that_counts_is_that_of_every_component():
     }
 
 
-@pytest.mark.parametrize(
-    ("package", "counts"),
-    [("numpy", True), ("xgboost-cpu", True), ("scikit-learn", True), ("mlflow", False)],
-)
-def test_ids_change_with_the_versions_of_packages_that_compute(monkeypatch, package, counts):
+@pytest.mark.parametrize("package", ["numpy", "xgboost-cpu", "scikit-learn", "mlflow"])
+def test_ids_change_with_the_versions_of_packages_that_compute(monkeypatch, package):
     before, version = ids(study()), fingerprint._version
     newer = {package: "99"}
     monkeypatch.setattr(fingerprint, "_version", lambda name: newer.get(name) or version(name))
-    assert (ids(study()) != before) is counts
+    assert (ids(study()) == before) == (package == "mlflow")
 
 
 def first_id(tmp_path, *overrides):

@@ -39,45 +39,27 @@ def results(tmp_path_factory):
         yield folder / "results"
 
 
-def planned(words, results, monkeypatch, capsys):
-    """Return the outcomes of ``fairbench run -m WORDS plan=true``, and what it printed."""
-    outcomes = []
-    monkeypatch.setattr(summary, "_show_planned_sweep", outcomes.extend)  # in place of a table
-    run_words(["-m", *words, "plan=true", f"results={results}", "tracking=none"])
-    printed = capsys.readouterr()
-    return outcomes, printed.err + printed.out
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, capsys):
-    file = f"conf/experiment/{name}.yaml"
-    outcomes, printed = planned([f"experiment={name}"], results, monkeypatch, capsys)
-    assert outcomes, f"{file} does not compose under -m: {printed}"
+    file, outcomes = f"conf/experiment/{name}.yaml", []
+    monkeypatch.setattr(summary, "_show_planned_sweep", outcomes.extend)  # in place of a table
+    words = ("plan=true", f"results={results}", "tracking=none")
+    run_words(["-m", f"experiment={name}", *words])
+    assert outcomes, f"{file} does not compose under -m: {capsys.readouterr()}"
     failed = [outcome.line for outcome in outcomes if outcome.status == "failed"]
     assert not failed, f"{file}: {len(failed)} of its {len(outcomes)} jobs fail, first {failed[0]}"
     plans = [outcome.plan for outcome in outcomes if outcome.plan]
     assert plans, f"{file}: all of its jobs are skipped, first {outcomes[0].line}"
-    swept = swept_by(name)
+    swept = {}  # also by those that it builds on
+    for part in parts_of("experiment", name):
+        swept |= part.get("hydra", {}).get("sweeper", {}).get("params", {})
     expected = prod(len(str(values).split(",")) for values in swept.values())
     assert len(outcomes) == expected, f"{file} sweeps {expected} jobs, {len(outcomes)} are planned"
-    for option, value in own_options(name).items():
+    own = {key: value for key, value in part.items() if key not in ("defaults", "hydra")}
+    for option, value in flat(own).items():
         if option not in swept:
             got = {str(flat(plan.config).get(option, "nothing")) for plan in plans}
             assert got == {str(value)}, f"{file} says {option}: {value}, its jobs have {got}"
-
-
-def swept_by(name):
-    """Return what an experiment's file, and those it builds on, sweep over."""
-    swept = {}
-    for file in parts_of("experiment", name):
-        swept |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
-    return swept
-
-
-def own_options(name):
-    """Return what an experiment's file says itself, option by option."""
-    (*_, own) = parts_of("experiment", name)
-    return flat({key: own[key] for key in own if key not in ("defaults", "hydra")})
 
 
 def composed(experiment, *words, which=0):

@@ -143,19 +143,14 @@ def fetch(monkeypatch, tmp_path):
             asked.append(url)
             if isinstance(answer, Exception):
                 raise answer
-            return response(answer)
+            made = requests.Response()
+            made.status_code, made.raw = 200, io.BytesIO(answer)
+            return made
 
         monkeypatch.setattr(requests, "get", get)
         return archive_of(tmp_path).read(replace(source, urls=URLS)), asked
 
     return read
-
-
-def response(content):
-    """Return what requests makes of a server's answer."""
-    made = requests.Response()
-    made.status_code, made.raw = 200, io.BytesIO(content)
-    return made
 
 
 @pytest.mark.parametrize(

@@ -119,17 +119,13 @@ def test_standings_are_of_paired_values(block, results):
     assert rows.loc["baseline, max_depth=9", "best"] < rows["best"].max()
     assert rows["best"].sum() == pytest.approx(1)
     two = rows.loc[["ensemble", "baseline, max_depth=6"]]
-    ensemble, plain = (errors_of(results, run) for run in two["run"])
+    tables = (Run(results / "runs" / run).all_metrics() for run in two["run"])
+    errors = (table.query("metric == 'error_rate' and attribute == ''") for table in tables)
+    ensemble, plain = (rows.sort_values("repeat")["value"].to_numpy() for rows in errors)
     better = probability_better(-ensemble, -plain, 0.2)
     # A third run can only take from what each of two has.
     assert (two["best"] <= [better + 0.03, 1 - better + 0.03]).all()
     assert two["best"].sum() > 0.8
-
-
-def errors_of(results, run):
-    metrics = Run(results / "runs" / run).all_metrics()
-    mine = metrics[(metrics["metric"] == "error_rate") & (metrics["attribute"] == "")]
-    return mine.sort_values("repeat")["value"].to_numpy()
 
 
 def test_equal_values_of_other_evaluators_are_one_row(tmp_path):

@@ -23,11 +23,6 @@ def held_out(score, label, weight=None):
     return HeldOut(score, np.asarray(label, float), weight, groups)
 
 
-def both(n):
-    """Everyone, and the first half."""
-    return np.column_stack([np.ones(n, bool), np.arange(n) < n // 2])
-
-
 def test_a_cell_that_is_off_gets_the_mean_of_what_is_left():
     rows = held_out([0.3] * 20, [1] * 14 + [0] * 6)
     result = patches(rows, np.ones((20, 1), bool), bins=2, tolerance=0.1, smallest=10)
@@ -37,7 +32,8 @@ def test_a_cell_that_is_off_gets_the_mean_of_what_is_left():
 def test_the_patch_that_lowers_the_squared_error_most_comes_first():
     label = np.r_[np.ones(40), np.zeros(40)]
     options = {"bins": 1, "tolerance": 0.01, "smallest": 5}
-    first, *others = patches(held_out([0.5] * 80, label), both(80), **options)
+    members = np.column_stack([np.ones(80, bool), np.arange(80) < 40])  # everyone, and a half
+    first, *others = patches(held_out([0.5] * 80, label), members, **options)
     assert first == Patch(1, 0, pytest.approx(0.498, abs=0.01))
     # Of everyone the scores are now too high, so all are lowered, and so forth.
     assert others[0].group == 0

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -138,7 +139,7 @@ def coverage(
     worth: float = 0.005,
 ) -> pd.DataFrame:  # fmt: skip
     """Return how often each statement holds, its mean width, and the mean truth."""
-    how = {"people": people, "trials": trials, "within": within, "worth": worth}
+    how: dict[str, Any] = {"people": people, "trials": trials, "within": within, "worth": worth}
     means = pd.DataFrame(search(Population(seed), **how) for seed in populations).mean()
     of = means[means.index.str.contains(": ")]
     values, columns = of.to_numpy().reshape(-1, 3), ("covered", "width", "true")

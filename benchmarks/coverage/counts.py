@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product, starmap
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from benchmarks.coverage.simulate import (
     Random,
     Sample,
     Setting,
-)  # fmt: skip
+)  # fmt: skip  # fmt: skip
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.posterior import Beta, central_interval, posterior_draws
@@ -497,7 +497,7 @@ _OF_FORM = {
 def _of_two(form: str) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
     joined, of_rates, wald = _OF_FORM[form]
-    made = {
+    made: dict[str, Any] = {
         OURS: of_pair(rate_ours, joined),
         BEFORE: (posterior(of_rates), 500, 1),
         "Newcombe": of_pair(wilson_limits, joined),
@@ -508,14 +508,14 @@ def _of_two(form: str) -> Family:
     return Family(f"{form}s", of, _drawing(of_rates), made, 2000, metric=form, bounded=bounded)
 
 
-_RATE = {
+_RATE: dict[str, Any] = {
     OURS: _of_both_shares(rate_ours),
     BEFORE: _of_both_shares(rate_posterior),
     "Wilson": _of_both_shares(wilson_limits),
     "Wald": _of_both_shares(rate_wald),
     BOOTSTRAP: (_of_both_shares(bootstrap(rate_of)), 500, 1),
 }
-_GAP = {
+_GAP: dict[str, Any] = {
     OURS: gap_ours,
     BEFORE: (posterior(gap_of), 200, 4),
     "Newcombe": gap_newcombe,
@@ -523,13 +523,13 @@ _GAP = {
     BOOTSTRAP: (bootstrap(gap_of), 200, 16),
 }
 _GAP_OF_TINY = {OURS: gap_ours, "leaving out groups without rows": gap_of_some}
-_SMALLEST = {
+_SMALLEST: dict[str, Any] = {
     OURS: smallest_ours,
     BEFORE: (posterior(smallest_of), 200, 4),
     "Newcombe": smallest_newcombe,
     BOOTSTRAP: (bootstrap(smallest_of), 200, 16),
 }
-_ODDS = {
+_ODDS: dict[str, Any] = {
     OURS: odds_ours,
     BEFORE: (odds_posterior, 200, 4),
     "Newcombe": of_larger_gap(gap_newcombe),

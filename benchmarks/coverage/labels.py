@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, starmap
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,9 +110,8 @@ class Pools:
 
     def labelled(self, code: Codes, groups: int, weight: Floats | None = None) -> LabelledRows:
         """Return all rows together, in these groups."""
-        score, decision, known = (each.ravel() for each in (self.score, self.decision, self.known))
-        label, rows = self.label.ravel()[known], np.flatnonzero(known)
-        return LabelledRows(score, decision, code, groups, rows, label, weight)
+        rows, columns = np.flatnonzero(self.known), (self.score.ravel(), self.decision.ravel())
+        return LabelledRows(*columns, code, groups, rows, self.label.ravel()[rows], weight)
 
     @property
     def counts(self) -> Codes:
@@ -511,9 +511,8 @@ def along(pools: Pools, _: Random, *, anytime_valid: bool) -> Ends:
         if anytime_valid:
             intervals = LastingIntervals.lasting(intervals)
         for name, (lower, upper) in _at_once(intervals, len(known) // 2).items():
-            low, high = common.get(
-                name, (np.full_like(lower, -np.inf), np.full_like(upper, np.inf))
-            )
+            everything = np.full_like(lower, -np.inf), np.full_like(upper, np.inf)
+            low, high = common.get(name, everything)
             common[name] = np.fmax(low, lower), np.fmin(high, upper)
     return common
 
@@ -533,7 +532,7 @@ def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, tuple[Floa
 
 
 _STRATEGIES = (RANDOM, TOP_TWO, THOMPSON)
-_ALONG = {
+_ALONG: dict[str, Any] = {
     "ours": partial(along, anytime_valid=True),
     "fixed number": (partial(along, anytime_valid=False), 10_000, 3),
 }

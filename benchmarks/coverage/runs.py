@@ -334,7 +334,8 @@ def _ours(data: Fitted, _: Random) -> Ends:
 def _mean_limits(name: str, losses: Floats, splits: Splits) -> Limits:
     """Return the means of values with ends (3, R, S), of AUC and of others."""
     chance = np.full(losses.shape[1], 0.5 if name == "AUC" else np.nan)
-    return repeats.mean_limits(*losses, splits, level=LEVEL, chance=chance)
+    value, lower, upper = losses
+    return repeats.mean_limits(value, lower, upper, splits, level=LEVEL, chance=chance)
 
 
 def _single(data: Fitted, _: Random) -> Ends:
@@ -506,12 +507,11 @@ def _truth_many(data: Fitted, shares: Floats, positive: float) -> dict[str, Floa
 
 def _corrected(data: Fitted, _: Random) -> Ends:
     """Return the corrected resampled t intervals, which hold-outs alone have."""
-    return {
-        name: repeats.mean_limits(
-            value, *[np.full_like(value, np.nan)] * 2, data.splits, level=LEVEL
-        )
-        for name, value in _by_split(data).items()
-    }
+    limits = {}
+    for name, value in _by_split(data).items():
+        none = np.full_like(value, np.nan)
+        limits[name] = repeats.mean_limits(value, none, none, data.splits, level=LEVEL)
+    return limits
 
 
 # Family of two runs compared: two learners, fitted again in every one of the same hold-outs.
@@ -569,7 +569,7 @@ def _averaged(own: Floats, draw: Random) -> Floats:
     shares = own / own.sum(axis=(-1, -2), keepdims=True)
     tables = repeats.mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
     counted = own.mean(axis=0) / repeats.inflation(SPLITS, SHARE)
-    least = _delta(*independent_draws(*counted, DRAWS, draw))
+    least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
     return _quantiles(repeats.no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
 
 

@@ -241,7 +241,7 @@ def _calibration(size: Floats, positives: Floats, scores: Floats) -> Limits:
 
 def _ours(groups: Sequence[Scored], _: Random) -> Ends:
     ends = with_differences(*map(_limits, groups))
-    return ends | _at_least_0("calibration error", ends)
+    return {**ends, **_at_least_0("calibration error", ends)}
 
 
 def _at_least_0(name: str, ends: Ends) -> Ends:
@@ -621,12 +621,12 @@ def _limits_errors(group: Predicted) -> dict[str, Limits]:
     }
 
 
-_OF_SCORES = {"Wald": _wald, BOOTSTRAP: (_bootstrapped, 200, 4)}
+_OF_SCORES: dict[str, Any] = {"Wald": _wald, BOOTSTRAP: (_bootstrapped, 200, 4)}
 _OF_CLUSTERS = {
     "ours": partial(_clustered_areas, aware=True),
     "ignoring clusters": partial(_clustered_areas, aware=False),
 }
-_OF_ERRORS = {
+_OF_ERRORS: dict[str, Any] = {
     "ours": lambda groups, _: with_differences(*map(_limits_errors, groups)),
     simulate.BEFORE: _before,
     "Wald": _wald,

@@ -53,6 +53,7 @@ class Sample:
 
 
 Make = Callable[[Any, Random], Ends] | Callable[[Any, Random], Interval]
+Constructions = Mapping[str, Make | tuple[Make, int, int]]
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Family:
     name: str
     populations: Callable[[], Iterable[Any]]
     draw: Callable[[Any, int, Random], Sample]
-    constructions: Mapping[str, Make | tuple[Make, int, int]]
+    constructions: Constructions
     replications: int = 1000
     most: int = 0
     metric: str = ""

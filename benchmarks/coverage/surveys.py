@@ -21,7 +21,7 @@ from benchmarks.coverage.simulate import (
     Sample,
     Setting,
     thinned,
-)
+)  # fmt: skip
 from fairbench.core.arrays import Floats, Mask
 from fairbench.inference import gaps
 from fairbench.inference.gaps import GroupLimits, StandardisedRates
@@ -347,7 +347,7 @@ def _wald(weight: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats]:
     return total - half, total + half
 
 
-_OF_ROWS = {
+_OF_ROWS: dict[str, Any] = {
     "ours": _each(_ours),
     "linearised t": (_each(_linearised), 300, 2),
     "Kish": (_each(_kish), 300, 2),

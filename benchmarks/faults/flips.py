@@ -103,6 +103,10 @@ def _sealed(pattern: str, place: Place) -> Any:
     return unsealed_json(path.read_bytes())
 
 
+def _file(name: str, place: Place) -> bytes:
+    return place.one.content(name)
+
+
 def _bytes(columns: Any) -> Any:
     return {name: np.asarray(values).tobytes() for name, values in columns.items()}
 
@@ -111,7 +115,7 @@ _RUN = "results/runs/*/"
 _CODE = "notes/code.json"
 KINDS = (
     Kind("environment.json", _RUN + runs.LAST, _listed),
-    *(Kind(name, _RUN + runs.TABLES, lambda at, file=name: at.one.content(file)) for name in FILES),
+    *(Kind(name, _RUN + runs.TABLES, partial(_file, name)) for name in FILES),
     Kind("a figure", _RUN + "figures/*.png", _figures),
     Kind("list of figures", _RUN + f"figures/{runs.DRAWN}", _figures),
     Kind("note of MLflow", f"results/{NOTE}", partial(_sealed, f"results/{NOTE}"), False),

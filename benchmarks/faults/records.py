@@ -99,7 +99,7 @@ def odd_value(draw: Draw) -> Any:
 
 def one_of(values: Sequence[Any], draw: Draw) -> Any:
     """Return one of some values, all of which are as likely."""
-    return values[draw.integers(len(values))]
+    return values[int(draw.integers(len(values)))]
 
 
 def _led_away(value: Any) -> Any:
@@ -133,8 +133,8 @@ def _changed(tree: Any, draw: Draw) -> Any:
         return one_of((odd_value(draw), [tree], [one_of(pair, draw) for pair in pairs]), draw)
     else:
         other, more = one_of(pairs, draw)[1], (hostile, odd_value(draw))
-        ways = ([], [(hostile, value)], [(name, other)], [(name, value), more])
-        pairs[at : at + 1] = one_of(ways, draw)
+        ways = [(hostile, value)], [(name, other)], [(name, value), more]
+        pairs[at : at + 1] = one_of([[], *ways], draw)
     return dict(pairs) if isinstance(tree, dict) else [value for _, value in pairs]
 
 
@@ -209,8 +209,8 @@ def odd_text(content: bytes, draw: Draw) -> bytes:
     odd = str(one_of(HOSTILE, draw)).encode(errors="surrogatepass")
     line, fields = lines[at], lines[at].split(b",")
     fields[draw.integers(len(fields))] = odd
-    ways = ([], [odd], [odd, line], [line + b"\xff\xfe\x80"], [b",".join(fields)])
-    lines[at : at + 1] = one_of(ways, draw)
+    ways = [odd], [odd, line], [line + b"\xff\xfe\x80"], [b",".join(fields)]
+    lines[at : at + 1] = one_of([[], *ways], draw)
     return odd if draw.random() < 1 / 6 else b"\n".join(lines)
 
 

@@ -54,10 +54,10 @@ def only(paths: Iterable[Path]) -> Path:
     ------
     GoldenError : there is none, or several.
     """
-    first, *others = [*paths] or [None]
-    if first is None or others:
-        raise GoldenError(f"there are {len(others)} files where one is expected: {others}")
-    return first
+    result = list(paths)
+    if len(result) != 1:
+        raise GoldenError(f"there are {len(result)} files where one is expected: {result}")
+    return result[0]
 
 
 # Collecting what a tree makes of runs: their metrics, comparisons and trade-offs.

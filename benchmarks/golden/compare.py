@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -164,7 +164,7 @@ def _known_metrics(was: Columns, found: Columns) -> Columns:
     return some if names else found
 
 
-def _rows(table: Columns, names: list[str]) -> list[tuple[Any, ...]]:
+def _rows(table: Columns, names: Sequence[str]) -> list[tuple[Any, ...]]:
     return list(zip(*(table[name] for name in names), strict=True))
 
 

@@ -292,7 +292,7 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
     error = quantiles(people.shape, generator.random(people.rows))
     bias, scale = people.errors[:, group]
     target = prediction + bias + scale * error
-    predicted, bounds = pd.DataFrame({"prediction": prediction}), ()
+    predicted, bounds = pd.DataFrame({"prediction": prediction}), tuple[str, ...]()
     if people.reach:
         reach, bounds = people.reaches[group], ("lower_90", "upper_90")
         if people.varied:

@@ -690,7 +690,7 @@ def _few_labels() -> Populations:
 def _no_labels() -> Populations:
     for name, *means in (("alike", 0.5, 0.5), ("apart", 0.5, 0.35), ("3 apart", 0.5, 0.45, 0.3)):
         people = several([Cell.of(mean=mean) for mean in means])
-        how = {"short": 300 * (name == "alike"), "right": True, "labels": 0}
+        how: dict[str, Any] = {"short": 300 * (name == "alike"), "right": True, "labels": 0}
         yield from _sized(f"no labels, {name}", people, 300, 3000, **how)
     yield from _no_labels_of_many()
     wrong, three = two_groups(Cell.of(), Cell.of(slope=0.3)), several([Cell.of()] * 3)
@@ -780,7 +780,7 @@ def _of_a_dozen() -> Populations:
     """Yield two groups that are alike, and a dozen people who differ from them by 0.4."""
     alike, apart = Cell.of_rates(0.5, 0.75, 0.25), Cell.of_rates(0.5, 0.35, 0.0)
     people, name = several([alike, alike, apart], DOZEN), "2 alike, a dozen apart"
-    bound = {"constraint": "selection_rate:0.05", "holds": lambda *_: False}
+    bound: dict[str, Any] = {"constraint": "selection_rate:0.05", "holds": lambda *_: False}
     strata = People.of(
         {"sex": names(3), "age": ["A0", "A1"]},
         lambda place: apart if place[0] == 2 else alike,

@@ -78,7 +78,6 @@ class _Scores:
     race: SimulatedRace
     generator: np.random.Generator
     drawn: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    rows: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Draw the families' true means."""
@@ -87,10 +86,8 @@ class _Scores:
         means = 50 + np.r_[race.gap, np.zeros(race.methods - 1)]  # of no scale that could be mixed
         self.truth = means + race.between * draw.standard_normal((race.families, race.methods))
         self.scale = race.noise * np.exp(draw.normal(0, 0.7, race.families))
-        self.seconds = {
-            f"t{number}": float(cost)
-            for number, cost in enumerate(np.exp(draw.normal(0, 1, race.families)))
-        }
+        costs = np.exp(draw.normal(0, 1, race.families)).tolist()
+        self.seconds = {f"t{number}": cost for number, cost in enumerate(costs)}
         self.have = {name: dict.fromkeys(self.seconds, 0) for name in self.names}
 
     def frame(self, splits: dict[str, int], methods: Sequence[str] | set[str] = ()) -> pd.DataFrame:

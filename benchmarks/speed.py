@@ -220,17 +220,14 @@ def splits(repeats: int) -> Iterator[Figures]:
     rows = []
     for name in _found(SPLIT):
         for method in ("baseline", "ensemble"):
-            seconds = _median([measure.fresh(_ten_splits, name, method) for _ in range(repeats)])
+            words = [f"dataset={name}", f"method={method}", "split.repeats=10"]
+            asked = [*TINY, f"method={method}"], words
+            seconds = _median([measure.fresh(_stages, *asked) for _ in range(repeats)])
             fits, rest = seconds["fits"], _sum(seconds) - seconds["fits"]
             most = max(0.35 * fits, 0.6)
             figures = [f"{fits:.2f}", judged(rest, most), f"{most:.2f}", f"{rest / fits:.2f}"]
             rows.append([f"{SPLIT[name]}, {method}", *figures])
     yield Figures("splits", [["CPU seconds", "fits", "all else", "target", "ratio"], *rows])
-
-
-def _ten_splits(name: str, method: str) -> Seconds:
-    words = [f"method={method}", "split.repeats=10"]
-    return _stages([*TINY, f"method={method}"], [f"dataset={name}", *words])
 
 
 def tiny(_: int) -> Iterator[Figures]:

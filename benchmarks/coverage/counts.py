@@ -11,17 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.simulate import (
-    BEFORE,
-    LEVEL,
-    OURS,
-    Ends,
-    Family,
-    Interval,
-    Random,
-    Sample,
-    Setting,
-)  # fmt: skip  # fmt: skip
+from benchmarks.coverage import simulate
+from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.posterior import Beta, central_interval, posterior_draws
@@ -498,8 +489,8 @@ def _of_two(form: str) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
     joined, of_rates, wald = _OF_FORM[form]
     made: dict[str, Any] = {
-        OURS: of_pair(rate_ours, joined),
-        BEFORE: (posterior(of_rates), 500, 1),
+        "ours": of_pair(rate_ours, joined),
+        simulate.BEFORE: (posterior(of_rates), 500, 1),
         "Newcombe": of_pair(wilson_limits, joined),
         "Wald": wald,
     }
@@ -509,33 +500,33 @@ def _of_two(form: str) -> Family:
 
 
 _RATE: dict[str, Any] = {
-    OURS: _of_both_shares(rate_ours),
-    BEFORE: _of_both_shares(rate_posterior),
+    "ours": _of_both_shares(rate_ours),
+    simulate.BEFORE: _of_both_shares(rate_posterior),
     "Wilson": _of_both_shares(wilson_limits),
     "Wald": _of_both_shares(rate_wald),
     BOOTSTRAP: (_of_both_shares(bootstrap(rate_of)), 500, 1),
 }
 _GAP: dict[str, Any] = {
-    OURS: gap_ours,
-    BEFORE: (posterior(gap_of), 200, 4),
+    "ours": gap_ours,
+    simulate.BEFORE: (posterior(gap_of), 200, 4),
     "Newcombe": gap_newcombe,
     "Wald": gap_wald,
     BOOTSTRAP: (bootstrap(gap_of), 200, 16),
 }
-_GAP_OF_TINY = {OURS: gap_ours, "leaving out groups without rows": gap_of_some}
+_GAP_OF_TINY = {"ours": gap_ours, "leaving out groups without rows": gap_of_some}
 _SMALLEST: dict[str, Any] = {
-    OURS: smallest_ours,
-    BEFORE: (posterior(smallest_of), 200, 4),
+    "ours": smallest_ours,
+    simulate.BEFORE: (posterior(smallest_of), 200, 4),
     "Newcombe": smallest_newcombe,
     BOOTSTRAP: (bootstrap(smallest_of), 200, 16),
 }
 _ODDS: dict[str, Any] = {
-    OURS: odds_ours,
-    BEFORE: (odds_posterior, 200, 4),
+    "ours": odds_ours,
+    simulate.BEFORE: (odds_posterior, 200, 4),
     "Newcombe": of_larger_gap(gap_newcombe),
     "Wald": of_larger_gap(gap_wald),
 }
-_FEW = {OURS: rate_ours, "Wilson": wilson_limits, "Wald": rate_wald}
+_FEW = {"ours": rate_ours, "Wilson": wilson_limits, "Wald": rate_wald}
 _ALL, _WIDEST, _LEAST = all_populations, "largest gap", "smallest ratio"
 FAMILIES = (
     Family(

@@ -140,7 +140,8 @@ def simulate(family: Family, *, short: bool = False, construction: str = "") -> 
             make, most, every = made if isinstance(made, tuple) else (made, 10_000, 1)
             if place % every or construction not in ("", name):
                 continue
-            replications = min(most, _replications(family, population, short))
+            replications = family.replications // (5 if short else 1)
+            replications = min(most, max(80, replications // (4 if population.slow else 1)))
             keys = (family.name, population.name, replications)
             if replications not in samples:
                 draw = rng(0, "coverage", *keys)
@@ -161,10 +162,6 @@ def thinned(populations: Sequence[Kind], count: int) -> list[Kind]:
         return list(populations)
     chosen = np.random.default_rng(17).permutation(len(populations))[:count]
     return [populations[i] for i in np.sort(chosen)]
-
-
-def _replications(family: Family, population: Any, short: bool) -> int:
-    return max(80, family.replications // (5 if short else 1) // (4 if population.slow else 1))
 
 
 def count(

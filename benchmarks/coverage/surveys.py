@@ -11,17 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from benchmarks.coverage import simulate
 from benchmarks.coverage.counts import varied
-from benchmarks.coverage.simulate import (
-    LEVEL,
-    Ends,
-    Family,
-    Interval,
-    Random,
-    Sample,
-    Setting,
-    thinned,
-)  # fmt: skip
+from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats, Mask
 from fairbench.inference import gaps
 from fairbench.inference.gaps import GroupLimits, StandardisedRates
@@ -60,7 +52,7 @@ def _populations() -> Iterator[Setting]:
     unequal = ((0.5, 1.0), (1.5, 1.0), (1.0, 2.0), (1.0, 0.5))
     alone = product([(n, (1, 1)) for n in ROWS], *alike, (0.0,), unequal)
     clustered = product(CLUSTERS, *alike, (0.05, 0.3), ((0.0, 1.0), (1.0, 2.0)))
-    chosen = [*thinned(list(alone), 50), *thinned(list(clustered), 100)]
+    chosen = [*simulate.thinned(list(alone), 50), *simulate.thinned(list(clustered), 100)]
     for (count, sizes), g, rate, gap, correlation, (variation, informed) in chosen:
         low, high = sizes
         of = f" of {low}" if low == high else f" of {low} to {high}"
@@ -212,20 +204,6 @@ OWN_MIX = "ratio over the group's own mix"
 LARGEST, SMALLEST = "largest standardised difference", "smallest standardised ratio"
 
 
-def _shares(population: Setting) -> Floats:
-    """Return the shares (G, K) of all people in each cell; the first stratum is the smallest.
-
-    It is a third of the last.
-    """
-    shares = np.tile(np.linspace(1, 3, population.strata), (population.groups, 1))
-    if population.mix == OPPOSITE:
-        shares[-1] *= np.linspace(5, 0.2, population.strata)
-    elif population.mix == RARE:
-        shares[-1] *= 0.1
-    whole: Floats = shares / shares.sum()
-    return whole
-
-
 @dataclass(frozen=True)
 class Counts:
     """Counts (R, G, K) of R replications, and the pairs of groups (R, G, G) that are compared."""
@@ -254,7 +232,11 @@ def _populations_standardised() -> Iterator[Setting]:
 
 def _draw_standardised(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw counts; truths are over the strata that both groups of a pair have rows in."""
-    shares = _shares(population)
+    # Of all people, in each cell; the first stratum is the smallest, a third of the last.
+    shares = np.tile(np.linspace(1, 3, population.strata), (population.groups, 1))
+    of_last = {OPPOSITE: np.linspace(5, 0.2, population.strata), RARE: 0.1}
+    shares[-1] *= of_last.get(population.mix, 1.0)
+    shares /= shares.sum()
     size = draw.multinomial(population.rows, shares.ravel(), replications)
     size = size.reshape(replications, *shares.shape)
     base = varied(population.base, replications, draw)[:, None, None]

@@ -332,10 +332,14 @@ def wrong_in(case: Case, folder: Path) -> Iterator[str]:
     before = seen(outside)
     own = {name: _content(name) for name in within if name.is_file() and name.resolve() == name}
     end = ended(case.words.split(), root, folder / "printed")
-    yield from _changes(before, seen(outside), named=str(case.path) in NAMED)
-    for name, content in own.items():
-        if not os.path.lexists(name) or _content(name) != content:
-            yield f"changed within: {name.relative_to(root)}"
+    now, named = seen(outside), str(case.path) in NAMED
+    for name in sorted(before.keys() | now.keys()):
+        own_link = named and (name not in before or b"/moved" in name)
+        if before.get(name) != now.get(name) and not own_link:
+            yield f"changed outside: {os.fsdecode(name)}"
+    for path_within, content in own.items():
+        if not os.path.lexists(path_within) or _content(path_within) != content:
+            yield f"changed within: {path_within.relative_to(root)}"
     if "Traceback" in end.said or end.status == FAILED:
         yield f"traceback: {end.said.strip().splitlines()[-1][:150]}"
     elif end.status not in allowed(case.words):
@@ -352,13 +356,6 @@ def wrong_in(case: Case, folder: Path) -> Iterator[str]:
 
 # Of what is named on the command line, a link is the user's own: what it leads to is theirs to use.
 NAMED = ("new", "new.zip", "pack.zip", "label.json", "watch.json")
-
-
-def _changes(before: Seen, now: Seen, *, named: bool) -> Iterator[str]:
-    for name in sorted(before.keys() | now.keys()):
-        own = named and (name not in before or b"/moved" in name)
-        if before.get(name) != now.get(name) and not own:
-            yield f"changed outside: {os.fsdecode(name)}"
 
 
 def allowed(words: str) -> tuple[int, ...]:

@@ -14,18 +14,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.golden import compare
+from benchmarks.golden import compare, frozen
 from benchmarks.golden.cases import ALL, COMMITTED, Selection
 from benchmarks.golden.collect import Answers, collect, failures
-from benchmarks.golden.frozen import (
-    COMMIT,
-    ROOT,
-    GoldenError,
-    commands_of,
-    evaluate_in_process,
-    frozen_tree,
-    raw_data,
-)
+from benchmarks.golden.frozen import COMMIT, ROOT, GoldenError
 
 SHOWN = 20
 
@@ -44,16 +36,16 @@ def main(words: Sequence[str]) -> int:
 
 
 def _compare() -> int:
-    selection = ALL.at_hand(raw_data(), _say)
-    with frozen_tree() as tree, ThreadPoolExecutor(2) as both:
+    selection = ALL.at_hand(frozen.raw_data(), _say)
+    with frozen.frozen_tree() as tree, ThreadPoolExecutor(2) as both:
         asked = [
             both.submit(_answers, tree, selection, _say),
             both.submit(_answers, ROOT, selection, lambda done: None),
         ]
-        frozen, today = (each.result() for each in asked)
+        was, today = (each.result() for each in asked)
     result = [f"today's tree: {failure}" for failure in failures(today)]
     result += compare.differences(
-        compare.comparable(frozen), compare.comparable(today), compare.same_but_for_sums
+        compare.comparable(was), compare.comparable(today), compare.same_but_for_sums
     )
     for sentence in result[:SHOWN]:
         print(sentence)
@@ -66,8 +58,8 @@ def _compare() -> int:
 
 
 def _write() -> int:
-    with frozen_tree() as tree:
-        selection = COMMITTED.at_hand(raw_data(), _say)
+    with frozen.frozen_tree() as tree:
+        selection = COMMITTED.at_hand(frozen.raw_data(), _say)
         if selection != COMMITTED:
             raise GoldenError("golden files are written where all raw files are")
         compare.write_committed(compare.comparable(_answers(tree, selection, _say)))
@@ -78,7 +70,7 @@ def _write() -> int:
 def _answers(tree: Path, selection: Selection, say: Callable[[str], None]) -> Answers:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="fairbench-golden-") as folder:
-        ask, evaluate = commands_of(tree), evaluate_in_process(tree)
+        ask, evaluate = frozen.commands_of(tree), frozen.evaluate_in_process(tree)
         answers = collect(ask, evaluate, Path(folder), selection, say)
     say(f"asked in {time.perf_counter() - started:.0f} s")
     if tree != ROOT and (failed := failures(answers)):

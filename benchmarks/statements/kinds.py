@@ -12,25 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from benchmarks.statements import two_classes
-from benchmarks.statements.simulate import (
-    EPSILON,
-    Found,
-    Population,
-    Question,
-    Sample,
-    Truth,
-    Values,
-)  # fmt: skip
-from benchmarks.statements.two_classes import (
-    DOZEN,
-    PATH,
-    THRESHOLD,
-    Cell,
-    names,
-    parts,
-    shows_gap,
-)  # fmt: skip
+from benchmarks.statements import simulate, two_classes
+from benchmarks.statements.simulate import EPSILON, Found, Population, Sample, Truth, Values
+from benchmarks.statements.two_classes import DOZEN, Cell, names, parts
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
 from fairbench.audits.kinds import classes, numbers, unknown
 from fairbench.audits.question import Options
@@ -44,7 +28,7 @@ from fairbench.evaluation.predictions import Labelled
 from fairbench.inference.gaps import exposure_weights, top_weights
 from fairbench.metrics.registry import label
 
-asked = partial(Options, path=PATH, group=("sex",))
+asked = partial(Options, path=two_classes.PATH, group=("sex",))
 
 
 def by_name(values: Sequence[float] | Floats) -> dict[str, float]:
@@ -78,7 +62,7 @@ def _populations(kind: str, drawn: Callable[..., Sample]) -> Callable[..., Popul
 
 def _by_sex(table: pd.DataFrame) -> Mapping[str, pd.Series]:
     """Return the only attribute of a table as an audit reads it."""
-    return read_groups(table, PATH.name, ["sex"])[0]
+    return read_groups(table, two_classes.PATH.name, ["sex"])[0]
 
 
 # Populations of audits of three classes and more.
@@ -102,19 +86,16 @@ class Classified:
     labels: int | None = None
 
     @property
-    def predicted(self) -> Floats:
-        """The share (C,) of each class among predictions."""
-        return parts(self.classes, self.right.shape[1])
-
-    @property
-    def shares(self) -> Floats:
-        """The share (G,) of each group."""
-        return parts(self.groups, len(self.right))
+    def shares(self) -> tuple[Floats, Floats]:
+        """The shares (G,) of the groups, and (C,) of the classes among predictions."""
+        groups, count = self.right.shape
+        return parts(self.groups, groups), parts(self.classes, count)
 
     def truth(self) -> Truth:
         """Return the accuracies of groups and of predicted classes."""
-        of_classes = (self.shares @ self.right).tolist()
-        values = gaps_in({classes.ACCURACY: self.right @ self.predicted})
+        of_groups, predicted = self.shares
+        of_classes = (of_groups @ self.right).tolist()
+        values = gaps_in({classes.ACCURACY: self.right @ predicted})
         values[GAP, classes.CLASSES, classes.ACCURACY, ""] = dict(
             zip(class_names(len(of_classes)), of_classes, strict=True)
         )
@@ -129,8 +110,9 @@ def class_names(count: int) -> list[str]:
 def drawn_classes(people: Classified, generator: np.random.Generator) -> Sample:
     """Draw a sample of people who are classified."""
     groups, count = people.right.shape
-    group = generator.choice(groups, people.rows, p=people.shares)
-    predicted = generator.choice(count, people.rows, p=people.predicted)
+    group, predicted = (
+        generator.choice(len(shares), people.rows, p=shares) for shares in people.shares
+    )
     is_right = generator.random(people.rows) < people.right[group, predicted]
     other = (predicted + generator.integers(1, count, people.rows)) % count
     label = np.where(is_right, predicted, other)
@@ -146,13 +128,14 @@ def drawn_classes(people: Classified, generator: np.random.Generator) -> Sample:
         scores = classes.read_multiclass(options, table)
         return classes.findings_of(scores, _by_sex(table), options), []
 
-    def alone() -> Set[Question]:
+    def alone() -> Set[simulate.Question]:
         known = label != UNKNOWN
         size, right = (
             np.bincount(group[rows], minlength=groups).astype(float)
             for rows in (known, known & is_right)
         )
-        return {(GAP, "sex", classes.ACCURACY, "")} if shows_gap(right, size, risk_of(2)) else set()
+        large = two_classes.shows_gap(right, size, risk_of(2))
+        return {(GAP, "sex", classes.ACCURACY, "")} if large else set()
 
     return Sample(options, findings, lambda: table, alone)
 
@@ -593,7 +576,8 @@ def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
         for name in ("score", "chance")
     )
     label = (generator.random(people.rows) < chance).astype(int)
-    options = Options(path=PATH, proxy=("G1",), target="label", score="score", threshold=THRESHOLD)
+    shown = {"target": "label", "score": "score", "threshold": two_classes.THRESHOLD}
+    options = asked(group=(), proxy=("G1",), **shown)
     table = pd.DataFrame({"G1": share, "label": label.astype(str), "score": score})
 
     def findings() -> Found:

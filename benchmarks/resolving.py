@@ -133,10 +133,8 @@ def measured(race: SimulatedRace, replications: int) -> tuple[float, float, floa
     outcomes = []
     for number in range(replications):
         keys = ("resolving", race.name, number)
-        outcomes.append((
-            *race.dropped(rng(0, *keys)),
-            race.dropped(rng(0, *keys), shared=False)[0],
-        ))  # fmt: skip
+        alone, _ = race.dropped(rng(0, *keys), shared=False)
+        outcomes.append((*race.dropped(rng(0, *keys)), alone))
     dropped, left, alone = np.mean(outcomes, axis=0)
     return float(dropped), float(alone), float(left)
 

@@ -212,19 +212,6 @@ def _alone(data: Counts, _: Random) -> Interval:
 EPSILON = 0.05
 
 
-def _several(*sizes: int, rates: tuple[float, float]) -> Setting:
-    """Return groups of so many rows each, with the rates of all but the last, and of the last."""
-    rows = " and ".join(map(str, dict.fromkeys(sizes)))
-    name = f"{len(sizes)} groups of {rows} rows, rates {rates[0]:g} and {rates[1]:g}"
-    return Setting(name=name, sizes=sizes, rates=rates, combined=False)
-
-
-def _combined(rows: int, rate: float) -> Setting:
-    """Return groups that are combinations of three attributes of 2, 3 and 4 unequal values."""
-    name = f"24 combinations of three attributes in {rows} rows, rate {rate:g}"
-    return Setting(name=name, sizes=(rows,), rates=(rate, rate), combined=True)
-
-
 _VALUES = ((0.6, 0.4), (0.6, 0.3, 0.1), (0.5, 0.3, 0.15, 0.05))
 _CODES = np.array(list(product(*(range(len(shares)) for shares in _VALUES))))
 
@@ -233,18 +220,26 @@ _CODES = np.array(list(product(*(range(len(shares)) for shares in _VALUES))))
 Compared = tuple[Counts, NDArray[np.int64] | None]
 
 
-def _apart() -> list[Setting]:
-    return [
-        _combined(800, 0.3),
-        _combined(2000, 0.1),
-        _several(3000, 30, rates=(0.999, 0.946)),
-        _several(3000, 30, rates=(0.5, 0.449)),
-        _several(500, 30, 30, rates=(0.97, 0.918)),
-        _several(*(500,) * 10, rates=(0.3, 0.3)),
-        _several(*(200,) * 10, rates=(0.3, 0.351)),
-        _several(50000, 5, rates=(0.3, 0.3)),
-        _several(50000, 500, 5, rates=(0.3, 0.351)),
-    ]
+def _apart() -> Iterator[Setting]:
+    """Yield combinations of three attributes of 2, 3 and 4 unequal values, and other groups.
+
+    Others are of so many rows each, with the rates of all but the last, and of the last.
+    """
+    for rows, rate in ((800, 0.3), (2000, 0.1)):
+        name = f"24 combinations of three attributes in {rows} rows, rate {rate:g}"
+        yield Setting(name=name, sizes=(rows,), rates=(rate, rate), combined=True)
+    for sizes, first, last in (
+        ((3000, 30), 0.999, 0.946),
+        ((3000, 30), 0.5, 0.449),
+        ((500, 30, 30), 0.97, 0.918),
+        ((500,) * 10, 0.3, 0.3),
+        ((200,) * 10, 0.3, 0.351),
+        ((50000, 5), 0.3, 0.3),
+        ((50000, 500, 5), 0.3, 0.351),
+    ):
+        rows_each = " and ".join(map(str, dict.fromkeys(sizes)))
+        name = f"{len(sizes)} groups of {rows_each} rows, rates {first:g} and {last:g}"
+        yield Setting(name=name, sizes=sizes, rates=(first, last), combined=False)
 
 
 def _draw_apart(population: Setting, replications: int, draw: Random) -> Sample:

@@ -137,6 +137,7 @@ def _promises(rows: pd.DataFrame, beside: Path) -> Iterator[Sequence[str]]:
         of = ours[ours["family"].isin(families)]
         if len(of):
             mean, failed, least = _together(of)
+            where = (least["interval"], least["lowest_in"])
             unit = "row" if families == ("evaluate",) else "setting"
             some = f"{failed or 'no'} {unit}{'s' * (failed > 1)} failed"
             yield (
@@ -145,7 +146,7 @@ def _promises(rows: pd.DataFrame, beside: Path) -> Iterator[Sequence[str]]:
                 "95 % each",
                 f"{mean:.1f} % on average; {some}",
                 f"{least['lowest']:.1f} %",
-                _where(least),
+                ", ".join(each for each in where if isinstance(each, str)),
                 ", ".join(f"`{name}`" for name in of["family"].unique()),
             )
     yield from statements.promise(beside)
@@ -156,12 +157,6 @@ def _together(rows: pd.DataFrame) -> tuple[float, int, Mapping[str, Any]]:
     mean = float(np.average(rows["mean"], weights=rows["settings"]))
     failed = round(float((rows["failed"] * rows["settings"]).sum() / 100))
     return mean, failed, rows.loc[rows["lowest"].idxmin()].to_dict()
-
-
-def _where(row: Mapping[str, Any]) -> str:
-    """Return the interval and the setting of a row, if that is known."""
-    setting = row["lowest_in"]
-    return f"{row['interval']}, {setting}" if isinstance(setting, str) else row["interval"]
 
 
 def _families(rows: pd.DataFrame) -> Iterator[Sequence[str]]:

@@ -100,10 +100,7 @@ def _draw(population: Setting, replications: int, draw: Random) -> Sample:
     return Sample(data, dict(zip(METRICS, truth, strict=True)))
 
 
-Made = Callable[[Rows, int], Sequence[Limits]]
-
-
-def _each(made: Made) -> Callable[[Any, Random], Ends]:
+def _each(made: Callable[[Rows, int], Sequence[Limits]]) -> Callable[[Any, Random], Ends]:
     """Return a construction of single replications as one of all."""
 
     def intervals(rows: Rows, _: Random) -> Ends:

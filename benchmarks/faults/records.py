@@ -337,11 +337,6 @@ class Place(commands.Place):
                 raise RuntimeError(f"{command}: {said}")
         shutil.rmtree(self.results / "report", ignore_errors=True)
 
-    def of(self, path: Path) -> str:
-        """Return the id of the run whose folder a file lies in; the first one's of any other."""
-        parts = path.relative_to(self.root).parts
-        return parts[2] if parts[:2] == ("results", "runs") else self.runs[0]
-
 
 def _write_index(place: Place, draw: Draw) -> bytes:
     """Return an index of the runs as they are, of another shape."""
@@ -516,7 +511,8 @@ class Round:
             known = unsealed_json(listing.read_bytes())
             known["files"][path.name] = hashlib.sha256(content).hexdigest()
             listing.write_text(sealed_json(known))
-        run, was = place.of(path), ""
+        parts, was = path.relative_to(place.root).parts, ""
+        run = parts[2] if parts[:2] == ("results", "runs") else self.runs[0]
         if path == listing and self.draw.random() < 0.5:
             run, was = under_its_id(path), path.parent.name
         self._read(run, was)

@@ -291,19 +291,14 @@ class Selection:
 ALL = Selection(RUNS, TABLES, ARRAYS, AUDITS, REFUSALS)
 
 
-def committed() -> Selection:
-    """Return the cases that are quick and give ten equal digits on every machine."""
-    runs = tuple(case for case in RUNS if case.committed)
-    names = {case.name for case in runs}
-    tables = tuple(case for case in TABLES if case.runs and set(case.runs) <= names)
-    return Selection(
-        runs,
-        (*tables, COMMITTED_TRADEOFF),
-        ARRAYS,
-        tuple(case for case in AUDITS if case.committed),
-        # What a run is refused for has tests of its own, a process each.
-        tuple(case for case in REFUSALS if case.task != "run"),
-    )
-
-
-COMMITTED = committed()
+# Those that are quick and give ten equal digits on every machine.
+_QUICK = tuple(case for case in RUNS if case.committed)
+_NAMES = {case.name for case in _QUICK}
+COMMITTED = Selection(
+    _QUICK,
+    (*(case for case in TABLES if case.runs and set(case.runs) <= _NAMES), COMMITTED_TRADEOFF),
+    ARRAYS,
+    tuple(case for case in AUDITS if case.committed),
+    # What a run is refused for has tests of its own, a process each.
+    tuple(case for case in REFUSALS if case.task != "run"),
+)

@@ -13,9 +13,8 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.golden import cases as asked
-from benchmarks.golden.compare import worded
 from benchmarks.golden.frozen import Ask, Evaluate, GoldenError, Reply
-from fairbench.evaluation.table import COSTS
+from fairbench.evaluation.table import COSTS, SETTINGS, setting_text
 from fairbench.results.runs import LAST, Run
 
 # The answers of a tree: kind -> case -> answer.
@@ -43,8 +42,9 @@ def columns(table: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def metric_columns(table: pd.DataFrame) -> dict[str, list[Any]]:
-    """Return the columns of a long table of metrics, the same of both trees."""
-    return columns(worded(table))
+    """Return the columns of a long table of metrics, its settings in words, in one of them."""
+    setting = setting_text(table).astype(str)
+    return columns(table.drop(columns=[*SETTINGS], errors="ignore").assign(setting=setting))
 
 
 def only(paths: Iterable[Path]) -> Path:

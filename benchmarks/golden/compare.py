@@ -8,10 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import pandas as pd
-
 from benchmarks.golden.frozen import ROOT
-from fairbench.evaluation.table import SETTINGS, setting_text
 from fairbench.metrics.registry import BINARY, metrics_of
 
 # Neither a result nor the same twice: the version, where files were, when and by what it was made.
@@ -39,13 +36,6 @@ def comparable(value: Any) -> Any:
     if isinstance(value, list):
         return [comparable(part) for part in value]
     return value
-
-
-def worded(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a long table of metrics with its settings in words, in one column."""
-    kinds = [name for name in SETTINGS if name in table]
-    setting = setting_text(table).astype(str)
-    return table.drop(columns=kinds).assign(setting=setting)
 
 
 # Comparing two collections of answers, and saying in words where they differ.

@@ -129,14 +129,11 @@ class People:
 
     def members(self, attributes: Sequence[str]) -> Mapping[str, Mask]:
         """Return which cells (N,) make up each group of some attributes' combinations."""
-        places = list(product(*(range(len(names)) for names in self.groups.values())))
+        places = list(product(*self.groups.values()))
         at = [list(self.groups).index(name) for name in attributes]
-        names = [self.groups[name] for name in attributes]
         return {
-            " x ".join(names[i][place] for i, place in enumerate(which)): np.array(
-                [all(place[a] == w for a, w in zip(at, which, strict=True)) for place in places]
-            )
-            for which in product(*(range(len(name)) for name in names))
+            " x ".join(which): np.array([tuple(place[a] for a in at) == which for place in places])
+            for which in product(*(self.groups[name] for name in attributes))
         }
 
     def of_groups(
@@ -268,11 +265,6 @@ LOWEST_ROWS = 10  # of a group that labels alone compare
 def names(count: int) -> list[str]:
     """Return names of groups, none of which is part of another or a word of a sentence."""
     return [f"G{number:03d}" for number in range(count)]
-
-
-def two_groups(first: Cell, second: Cell, shares: Sequence[float] = (0.5, 0.5)) -> People:
-    """Return people of two groups."""
-    return several([first, second], shares)
 
 
 def several(cells: Sequence[Cell], shares: Sequence[float] = ()) -> People:
@@ -581,7 +573,7 @@ def _sized(
 
 def _all_labels() -> Populations:
     alike = Cell.of()
-    two = two_groups(alike, alike)
+    two = several([alike, alike])
     yield from _sized("2 alike, {rows} rows", two, 60, 400, 2000, short=400)
     yield from _sized("2 alike", two, 20_000)
     for groups, rows in ((3, 300), (10, 1000), (30, 3000), (30, 15_000)):
@@ -589,10 +581,10 @@ def _all_labels() -> Populations:
     three = {"sex": names(2), "race": names(3), "age": names(4)}
     yield from _sized("3 attributes alike", People.of(three, lambda _: alike), 800, 8000)
     rare, often = Cell.of(mean=0.02, spread=5), Cell.of(mean=0.95, spread=5)
-    yield from _sized("2 alike, rare label", two_groups(rare, rare), 1000, 10_000)
+    yield from _sized("2 alike, rare label", several([rare, rare]), 1000, 10_000)
     yield from _sized("10 alike, frequent label", several([often] * 10), 3000)
     yield from _sized("3 alike, rare label", several([rare] * 3), 300)
-    at = two_groups(Cell.of_rates(0.5, 0.6, 0.3), Cell.of_rates(0.5, 0.65, 0.35))
+    at = several([Cell.of_rates(0.5, 0.6, 0.3), Cell.of_rates(0.5, 0.65, 0.35)])
     yield from _sized("2 at epsilon", at, 600, 6000, 20_000, short=6000)
     exactly = [Cell.of_rates(0.5, rate, 1 - rate + 0.0) for rate in (0.6, 0.65)]
     yield from _sized("2 of accuracies at epsilon", several(exactly), 6000)
@@ -600,23 +592,23 @@ def _all_labels() -> Populations:
     ends = [Cell.of_rates(0.5, 0.574, 0.274), Cell.of_rates(0.5, 0.626, 0.326)]
     over = several([*middle, *ends], [0.05] * 8 + [0.3] * 2)
     yield from _sized("10, two just over epsilon apart", over, 30_000)
-    apart = two_groups(Cell.of(mean=0.5), Cell.of(mean=0.35))
+    apart = several([Cell.of(mean=0.5), Cell.of(mean=0.35)])
     yield from _sized("2 apart", apart, 200, 1000, 5000, short=1000)
     one = several([alike] * 9 + [Cell.of(mean=0.3)])
     yield from _sized("1 of 10 apart", one, 2000, short=2000)
     spread = several([Cell.of(mean=0.4 + 0.02 * place) for place in range(10)])
     yield from _sized("10 spread", spread, 5000)
-    yield from _sized("2 alike, one of 5 %", two_groups(alike, alike, (0.95, 0.05)), 1000)
+    yield from _sized("2 alike, one of 5 %", several([alike, alike], (0.95, 0.05)), 1000)
     low = People.of(three, lambda place: Cell.of(mean=0.5 - 0.12 * (place[0] * place[1] == 1)))
     yield from _sized("3 attributes, a combination apart", low, 6000)
-    off = two_groups(alike, alike.moved(0.1))
+    off = several([alike, alike.moved(0.1)])
     yield from _sized("scores of one group too high", off, 1000, short=1000)
-    off = two_groups(Cell.of(shift=0.0), Cell.of(shift=-0.25))
+    off = several([Cell.of(shift=0.0), Cell.of(shift=-0.25)])
     yield from _sized("scores of one group a little too high", off, 2000)
     rounded, same = Cell.of(digits=1), Cell.of(mean=0.6, spread=1e6)
-    yield from _sized("2 alike, rounded scores", two_groups(rounded, rounded), 1000)
-    yield from _sized("2 alike, constant score", two_groups(same, same), 500)
-    fifths = two_groups(Cell.of_rates(0.5, 0.7, 0.3), Cell.of_rates(0.5, 0.55, 0.25))
+    yield from _sized("2 alike, rounded scores", several([rounded, rounded]), 1000)
+    yield from _sized("2 alike, constant score", several([same, same]), 500)
+    fifths = several([Cell.of_rates(0.5, 0.7, 0.3), Cell.of_rates(0.5, 0.55, 0.25)])
     yield from _sized("impact ratio of four fifths", fifths, 1000, 10_000)
     yield from _sized("2 alike, households of 4", two, 1200, clusters=4)
     yield from _sized("10 alike, households of 4", several([alike] * 10), 4000, clusters=4)
@@ -650,7 +642,7 @@ def _within_strata() -> Populations:
 
 def _of_constraints() -> Populations:
     for name, mean in (("alike", 0.5), ("apart", 0.4)):
-        people = two_groups(Cell.of(), Cell.of(mean=mean))
+        people = several([Cell.of(), Cell.of(mean=mean)])
 
         def holds(_: str, threshold: float, people: People = people) -> bool:
             rates = [float((cell.score > threshold).mean()) for cell in people.cells]
@@ -678,13 +670,13 @@ def _few_labels() -> Populations:
             yield from _sized(words, people, rows, labels=labels, short=in_short)
 
     for name, cell in maps.items():
-        people, short = two_groups(two_humps, cell, (0.6, 0.4)), name in ("calibrated", "inverted")
+        people, short = several([two_humps, cell], (0.6, 0.4)), name in ("calibrated", "inverted")
         yield from few(f"second group {name}", people, 30, 100, 300, 1000, short=short)
-    yield from few("5 % inverted", two_groups(two_humps, maps["inverted"], (0.95, 0.05)), 300)
+    yield from few("5 % inverted", several([two_humps, maps["inverted"]], (0.95, 0.05)), 300)
     yield from few("10 alike", several([two_humps] * 10), 100, 300, 1000)
     rare, easy = Cell.of(mean=0.03, spread=3), Cell.of(spread=0.2)
-    yield from few("2 alike, rare label", two_groups(rare, rare), 100, 1000, rows=10_000)
-    yield from few("2 alike, nearly sure scores", two_groups(easy, easy), 30, 100, 400)
+    yield from few("2 alike, rare label", several([rare, rare]), 100, 1000, rows=10_000)
+    yield from few("2 alike, nearly sure scores", several([easy, easy]), 30, 100, 400)
 
 
 def _no_labels() -> Populations:
@@ -693,7 +685,7 @@ def _no_labels() -> Populations:
         how: dict[str, Any] = {"short": 300 * (name == "alike"), "right": True, "labels": 0}
         yield from _sized(f"no labels, {name}", people, 300, 3000, **how)
     yield from _no_labels_of_many()
-    wrong, three = two_groups(Cell.of(), Cell.of(slope=0.3)), several([Cell.of()] * 3)
+    wrong, three = several([Cell.of(), Cell.of(slope=0.3)]), several([Cell.of()] * 3)
     yield from _sized("no labels, scores wrong", wrong, 1000, labels=0)
     yield from _sized("decisions alone, 3 alike", three, 100, 3000, labels=0, scored=False)
 
@@ -732,12 +724,10 @@ def _no_labels_of_many() -> Populations:
 def _selected() -> Populations:
     of = partial(_sized, kind="selected")
     for name, mean, short in (("alike", 0.5, 400), ("apart", 0.3, 0)):
-        yield from of(
-            f"2 {name}", two_groups(Cell.of(), Cell.of(mean=mean)), 400, 4000, short=short
-        )
+        yield from of(f"2 {name}", several([Cell.of(), Cell.of(mean=mean)]), 400, 4000, short=short)
     most = replace(Cell.of(spread=0.5), selected=np.full(1000, 0.97))
     worse = replace(Cell.of(mean=0.3, spread=0.5, slope=0.3), selected=np.full(1000, 0.97))
-    yield from of("2 apart, nearly all selected", two_groups(most, worse), 4000)
+    yield from of("2 apart, nearly all selected", several([most, worse]), 4000)
 
 
 def _pairs() -> Populations:
@@ -752,7 +742,7 @@ def _pairs() -> Populations:
     for count in (2, 3, 10):
         cells = [Cell.of(noise=0.5)] * (count - 1) + [Cell.of(noise=0.5, other_shift=0.6)]
         yield from of(f"{count}, the second with a gap", several(cells), 3000)
-    mirrored = two_groups(Cell.of(noise=0.3, other_shift=-0.5), Cell.of(mean=0.42, noise=0.3))
+    mirrored = several([Cell.of(noise=0.3, other_shift=-0.5), Cell.of(mean=0.42, noise=0.3)])
     yield from of("2, gaps of opposite sign", mirrored, 3000)
     labelled = "3 apart in both alike, {labels} labels of {rows:,}"
     yield from of(labelled, several(apart), 3000, labels=300)

@@ -576,8 +576,8 @@ def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
         for name in ("score", "chance")
     )
     label = (generator.random(people.rows) < chance).astype(int)
-    shown = {"target": "label", "score": "score", "threshold": two_classes.THRESHOLD}
-    options = asked(group=(), proxy=("G1",), **shown)
+    options = asked(group=(), proxy=("G1",), target="label", score="score")
+    options = replace(options, threshold=two_classes.THRESHOLD)
     table = pd.DataFrame({"G1": share, "label": label.astype(str), "score": score})
 
     def findings() -> Found:

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import date
 from functools import partial
+from itertools import chain, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -119,12 +120,8 @@ def lending(
     segments = list(_segments(singles, table))
     values |= {name: _prices(frame, ColumnRef(options.path.name, name)) for name in options.price}
     design = _factors(frame, options) if options.factors else None
-    means = [
-        row
-        for measure, of_measure in values.items()
-        for name, of_name in singles.items()
-        for row in _means(measure, name, of_name, of_measure, design)
-    ]
+    pairs = product(values.items(), singles.items())
+    means = [*chain(*(_means(*of, *by, design) for of, by in pairs))]
     granted = table.granted if table.direction.decisions else "granted"
     data = {
         "people": len(frame),
@@ -313,17 +310,12 @@ def _segments(singles: Mapping[str, pd.Series], table: AuditTable) -> Iterator[R
             # At (0, 1): the group's rate in the segments shared with the reference group, and its
             # ratio to the reference group's standardised rate.
             ends = [float(of[0, 1]) for of in (*pair.limits(), *pair.ratios())]
-            yield {
-                **part,
-                "group": name,
-                "reference": names[0],
-                "rows": int(pair.rows[0, 1]),
-                **dict(zip((*_RATE, *_RATIO), ends, strict=True)),
-            }
+            about = {"group": name, "reference": names[0], "rows": int(pair.rows[0, 1])}
+            yield {**part, **about, **dict(zip((*_RATE, *_RATIO), ends, strict=True))}
 
 
 def _means(
-    measure: str, attribute: str, groups: pd.Series, values: Floats, design: Floats | None
+    measure: str, values: Floats, attribute: str, groups: pd.Series, design: Floats | None
 ) -> Iterator[Row]:
     """Yield the means of the groups that have values, the reference group's first.
 
@@ -338,10 +330,8 @@ def _means(
     values = values[groups.index]
     reference = names.index(reference_name)
     means = loss_limits(Moments.of_groups(values, codes, len(names)))
-    differences = {
-        "less": difference_limits(means, means.take([reference])),
-        "smd": mean_differences(values, codes, reference),
-    }
+    differences = {"less": difference_limits(means, means.take([reference]))}
+    differences["smd"] = mean_differences(values, codes, reference)
     if design is not None:
         of_rows = values, codes, reference, design[groups.index]
         differences["residual"] = mean_differences(*of_rows)
@@ -685,9 +675,7 @@ def _group_limits(
         most[:2] = moments.mean[:2] + np.array([high, -low]) / share[:2]
         means = centred_limits(moments.reaching(least, most), level=level)
         by_shares = quantile(level) ** 2 * (share * means.value**2).sum() / size.sum()
-        down, up = (
-            np.sqrt(((share * half_width) ** 2).sum() + by_shares)
-            for half_width in (means.value - means.lower, means.upper - means.value)
-        )
+        half_widths = np.array([means.value - means.lower, means.upper - means.value])
+        down, up = np.sqrt(((share * half_widths) ** 2).sum(axis=1) + by_shares)
         limits[1:, g] = ratio - down, ratio + up
     return Limits(*limits)

@@ -59,9 +59,8 @@ def _write_dossier(kind: str, options: Asked) -> None:
         how |= {"at_threshold": "threshold" in options.given, "keep_small": options.keep_small}
         options = options.replaced(group=(options.sex, options.race))
     if options.total or options.rates:
-        raise UserError(
-            "total= and rates=: a dossier needs a row for each person; fairbench audit reads counts"
-        )
+        instead = "a dossier needs a row for each person; fairbench audit reads counts"
+        raise UserError(f"total= and rates=: {instead}")
     facts = read_facts(options.facts, rules)
     question, frame = read_input(options, _PARTS[kind][0])
     if not question.path.is_file():

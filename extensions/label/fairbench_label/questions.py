@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -58,14 +57,12 @@ def _askable(session: Session) -> Mapping[str, Metric]:
         metrics = metrics_of(REGRESSION, "mean", "root_mean", "explained")
     columns = {"prediction", "score"} if session.table.score is not None else {"prediction"}
 
-    def needs_labels(metric: Metric) -> bool:
-        return not metric.rates or not all(rate.needs_no_label for rate in metric.rates)
+    def is_known_by_labels(metric: Metric) -> bool:
+        needs_none = metric.rates and all(rate.needs_no_label for rate in metric.rates)
+        return columns.issuperset(metric.needs) and not needs_none
 
-    return {
-        name: metric
-        for name, metric in metrics.items()
-        if columns.issuperset(metric.needs) and name != "mean_prediction" and needs_labels(metric)
-    }
+    of_model = {name: metric for name, metric in metrics.items() if name != "mean_prediction"}
+    return {name: metric for name, metric in of_model.items() if is_known_by_labels(metric)}
 
 
 def _metric_named(name: str, session: Session) -> str:
@@ -93,9 +90,8 @@ def measure(session: Session, name: str = "") -> estimates.LabelledMeasure:
     table, known = session.table, session.table.known
     if metric.interval == "rate":
         intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
-        expected = estimates.expected_rates(
-            metric, table.score, table.prediction, session.codes, groups=len(session.names)
-        )
+        of_rows = table.score, table.prediction, session.codes
+        expected = estimates.expected_rates(metric, *of_rows, groups=len(session.names))
         return estimates.LabelledRates(metric, intervals, expected)
     predicted = table.prediction.astype(float) if session.predicted is None else session.predicted
     columns = {"prediction": predicted[known]}
@@ -307,9 +303,8 @@ class _Worst(Question):
     def answer_from(self, limits: Limits) -> _Answer:
         """Return the group that looks worst, and which others it may be."""
         names = self.session.names
-        sure_limits = self._joint_limits(
-            1 - findings.QUESTION_RATE, anytime_valid=self.session.state.anytime_valid
-        )
+        lasting = self.session.state.anytime_valid
+        sure_limits = self._joint_limits(1 - findings.QUESTION_RATE, anytime_valid=lasting)
         possible = estimates.candidates(sure_limits, lowest=self.lowest) | self.session.few
         ascending = limits.value if self.lowest else -limits.value
         extreme = int(np.where(np.isnan(ascending), np.inf, ascending).argmin())
@@ -448,9 +443,9 @@ class _Each(Question):
         return _answered([], self.session.names, settled, _said("each"))
 
 
-QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
-    {"worst": _Worst, "gap": _Gap, "each": _Each, "calibration": _Calibration}
-)
+QUESTIONS: Mapping[str, type[Question]] = {
+    "worst": _Worst, "gap": _Gap, "each": _Each, "calibration": _Calibration,
+}  # fmt: skip
 
 
 def question_of(session: Session) -> Question:
@@ -731,12 +726,8 @@ def report_document(session: Session) -> model.Document:
     table = session.audited()
     n_rows, n_labels, sampling = len(table), len(table.known), table.sampling
     assert sampling is not None
-    basis = [
-        report.counted_rows(n_rows, n_labels),
-        _said("chosen", by=sampling.by),
-        sampling.stopping,
-        *sampling.notes,
-    ]
+    counted, chosen = report.counted_rows(n_rows, n_labels), _said("chosen", by=sampling.by)
+    basis = [counted, chosen, sampling.stopping, *sampling.notes]
     sections = []
     figures = []
     for name, metric in _askable(session).items():

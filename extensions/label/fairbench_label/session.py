@@ -454,10 +454,8 @@ def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
             label = label if label in names else ""
             complaint = f"neither '{names[0]}' nor '{names[1]}'"
         if not label:
-            raise UserError(
-                f"{session.name(row)}: label '{text}' is {complaint}, and not {CANNOT_TELL} "
-                f"for one that cannot be told{hint}"
-            )
+            wrong = f"{session.name(row)}: label '{text}' is {complaint}"
+            raise UserError(f"{wrong}, and not {CANNOT_TELL} for one that cannot be told{hint}")
         labels[row] = label
     return labels
 
@@ -580,10 +578,8 @@ def store(
             if before.get(row) == label:
                 continue
             if before.get(row) and not overwrite:
-                raise UserError(
-                    f"{session.name(row)} is labelled {before[row]} already; overwrite=true "
-                    "replaces it"
-                )
+                there = f"{session.name(row)} is labelled {before[row]} already"
+                raise UserError(f"{there}; overwrite=true replaces it")
             new.append(Answer(row, label, time))
         # A third name is refused, which two people can bring about where one was still open.
         names = {*before.values(), *labels.values(), session.table.labels[1]} - {""}

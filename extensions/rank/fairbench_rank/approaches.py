@@ -545,10 +545,8 @@ class ApproachValues:
         approach = table.groupby([*APPROACH], sort=True, observed=True).ngroup().to_numpy()
         task = table.groupby([*TASK], sort=True, observed=True).ngroup().to_numpy()
         repeat = table.groupby(["seed", "repeat"], sort=True).ngroup().to_numpy()
-        approaches, tasks = (
-            table.iloc[np.unique(code, return_index=True)[1]].reset_index(drop=True)
-            for code in (approach, task)
-        )
+        first_rows = (np.unique(code, return_index=True)[1] for code in (approach, task))
+        approaches, tasks = (table.iloc[rows].reset_index(drop=True) for rows in first_rows)
         cell_index = np.stack([approach, task, repeat], axis=1)
         return cls(table, approaches, tasks, cell_index, len(tasks))
 

@@ -42,15 +42,7 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
 from fairbench.results.runs import Run
 from fairbench_rank import approaches, standings
-from fairbench_rank.approaches import (
-    APPROACH,
-    APPROACHES,
-    ERROR,
-    FEWEST_FAMILIES,
-    NONE,
-    PARTS,
-    TASK,
-)
+from fairbench_rank.approaches import APPROACH, APPROACHES, ERROR, NONE, PARTS, TASK
 from fairbench_rank.rank import declared_table, rank_table
 from fairbench_rank.standings import Findings, MetricStandings, pluralise
 
@@ -300,11 +292,13 @@ def _open_sentences(findings: Findings, ranked: Sequence[MetricStandings]) -> It
         why = "no_shared_splits"
         if len(findings.approaches) < 2:
             why = "one_approach"
-        elif findings.families < FEWEST_FAMILIES:
+        elif findings.families < approaches.FEWEST_FAMILIES:
             why = "few_families"
         elif findings.repeats < 2:
             why = "one_split"
-        yield _tell("not_ranked", why=_tell(why, findings=findings, fewest=FEWEST_FAMILIES))
+        yield _tell(
+            "not_ranked", why=_tell(why, findings=findings, fewest=approaches.FEWEST_FAMILIES)
+        )
     for index, standing in enumerate(ranked):
         name, best = metric_label(standing.metric), len(standing.answer.best)
         if best > 1:
@@ -586,11 +580,7 @@ def _task(task_rows: pd.DataFrame, metrics: Sequence[str]) -> TaskMeans:
     first_rows = np.unique(code, return_index=True)[1]
     rows = task_rows.iloc[first_rows][[*APPROACH, "group_at_prediction"]].reset_index(drop=True)
     ends = {"": mean, " lower": np.maximum(lower, least), " upper": upper}
-    columns = {
-        f"{name}{end}": values_of_end[:, i]
-        for end, values_of_end in ends.items()
-        for i, name in enumerate(names)
-    }
+    columns = {f"{name}{end}": of[:, i] for end, of in ends.items() for i, name in enumerate(names)}
     facts = task_rows.iloc[0].to_dict()
     return TaskMeans(facts, pd.concat([rows, pd.DataFrame(columns)], axis=1), len(splits))
 

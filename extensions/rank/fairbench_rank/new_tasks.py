@@ -200,9 +200,8 @@ def _best_probabilities(count: Floats, size: Floats) -> Floats:
     wins = share * total / max(share.sum(), 1e-300)
     pseudo_counts = _STRENGTHS / len(count)
     likelihood = special.gammaln(_STRENGTHS) - special.gammaln(_STRENGTHS + total)
-    likelihood = likelihood + sum(
-        special.gammaln(pseudo_counts + won) - special.gammaln(pseudo_counts) for won in wins
-    )
+    of_none = special.gammaln(pseudo_counts)
+    likelihood = likelihood + sum(special.gammaln(pseudo_counts + won) - of_none for won in wins)
     weight = np.exp(likelihood - likelihood.max())
     posterior = (wins[:, None] + pseudo_counts) / (total + _STRENGTHS)
     return np.asarray((posterior * weight).sum(axis=1) / weight.sum())

@@ -473,9 +473,8 @@ def _figure(answer: Ranking) -> model.Figure | None:
     room = 0.15 * (high - low)  # for the numbers below the ends of the shaded band
     span = (min(low, -answer.epsilon - room), max(high, answer.epsilon + room))
     drawn = [np.clip(pair, *span) if isfinite(pair[1]) else (nan, nan) for pair in ends]
-    estimates = [
-        (row["method"], row["difference"], *pair) for row, pair in zip(rows, drawn, strict=True)
-    ]
+    shown = zip(rows, drawn, strict=True)
+    estimates = [(row["method"], row["difference"], *pair) for row, pair in shown]
     title = f"{answer.scores.score}, less that of {shortened(answer.leader, 40)}"
     span = (float(f"{span[0]:.2g}"), float(f"{span[1]:.2g}"))
     svg = forest(

@@ -309,14 +309,12 @@ def _rank_by(
     )
     work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
-    statements = sign_flips.simultaneous(
-        paired, error_rate=error_rate, generator=generator, flips=flips
-    )
+    held = sign_flips.simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
     if binary:
-        statements = replace(statements, limits=_binary_limits(values, paired, statements))
+        held = replace(held, limits=_binary_limits(values, paired, held))
     task_means = _means_of(values, units.group, len(units.unit))
     means, units_of_method = _adjusted_means(task_means, units)
-    order = _best_first(means, units_of_method, statements.may_be_best)
+    order = _best_first(means, units_of_method, held.may_be_best)
     epsilon = scores.epsilon if options.epsilon is None else options.epsilon
     epsilon = _usual_epsilon(scores.values) if epsilon is None else epsilon
     new = None
@@ -334,7 +332,7 @@ def _rank_by(
         ran=units_of_method[order],
         new=new,
         paired=paired,
-        held=statements,
+        held=held,
         fresh=new_tasks.fresh_winner(values, table.task, table.family, generator=generator),
         plans=(),
         error_rate=error_rate,

@@ -264,9 +264,8 @@ class _Race:
         further = list[tuple[int, Job]]()
         for index, (method, task) in self._named.items():
             needed, (line, job) = splits.get(task, 0), self.jobs[index]
-            if method in approaches and needed > int(
-                self.longest[index].config["split"]["repeats"]
-            ):
+            repeats = int(self.longest[index].config["split"]["repeats"])
+            if method in approaches and needed > repeats:
                 longer = (*job, f"split.repeats={needed}")
                 further.append((index, (longer, line.compose(longer))))
         return self._carry_out(further)

@@ -354,14 +354,11 @@ def _read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
         few = ", ".join(map(shortened, sorted(frame["metric"].unique())[:6]))
         warnings.append(_told("several_metrics", few=few))
     costs = {name: _as_number(frame[name]) for name in layout.costs.split() if name in frame}
-    described = [
-        Score(name, "lower" if name in layout.losses.split() else way, is_binary(values))
-        for name, values in scores.items()
-    ]
+    ways = {name: "lower" if name in layout.losses.split() else way for name in scores}
+    described = [Score(name, ways[name], is_binary(scores[name])) for name in scores]
     made = tidy(pd.DataFrame({**keys, **scores, **costs}), kind)
-    return BenchmarkTable(
-        made, kind, tuple(described), tuple(costs), tuple(dict.fromkeys(notes)), tuple(warnings)
-    )
+    told = tuple(dict.fromkeys(notes)), tuple(warnings)
+    return BenchmarkTable(made, kind, tuple(described), tuple(costs), *told)
 
 
 def _read_frame(path: Path, name: str, layout: _Layout, notes: list[str]) -> pd.DataFrame:
@@ -387,11 +384,8 @@ def _not_texts(path: Path) -> set[str]:
         return set()
     from pyarrow import types
 
-    return {
-        field.name
-        for field in read_schema(path)
-        if types.is_nested(field.type) or "binary" in str(field.type)
-    }
+    kinds = {field.name: field.type for field in read_schema(path)}
+    return {of for of, kind in kinds.items() if types.is_nested(kind) or "binary" in str(kind)}
 
 
 def _present(frame: pd.DataFrame, words: str) -> list[str]:
@@ -703,9 +697,8 @@ def _table(kind: str, found: Iterable[_Row], groups: Mapping[str, Iterable[str]]
     way_of: dict[str, Better] = {}
     for key, name in names.items():
         way_of[name] = way_of.get(name, "") or ways[key]
-    scores = [
-        Score(of, way, kind == SAMPLES and is_binary(frame[of])) for of, way in way_of.items()
-    ]
+    right = {name: kind == SAMPLES and is_binary(frame[name]) for name in way_of}
+    scores = [Score(name, way, right[name]) for name, way in way_of.items()]
     return BenchmarkTable(frame, kind, tuple(scores))
 
 

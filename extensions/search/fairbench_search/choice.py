@@ -28,18 +28,10 @@ from fairbench.core.files import sha256
 from fairbench.core.text import said
 from fairbench.data.dataset import Task
 from fairbench.evaluation.summary import HEADLINES, Headlines, headline_of, rows_of
+from fairbench.inference import repeats as of_splits
 from fairbench.inference import verdicts
 from fairbench.inference.comparing import Objective
-from fairbench.inference.repeats import (
-    FOLDS,
-    ONE,
-    REPEATS,
-    SAME,
-    RunRates,
-    Splits,
-    inflation,
-    largest_mean_gap,
-)
+from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, RunRates, Splits
 from fairbench.metrics import registry
 from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of, near
 from fairbench.results.catalogue import Catalogue, comparable_sets, flat
@@ -585,7 +577,7 @@ class _Estimates:
         for column, (rate, _) in enumerate(self.parts[: self.n_objective]):
             columns.setdefault(rate.name, []).append(column)
         lower, upper = (
-            largest_mean_gap(
+            of_splits.largest_mean_gap(
                 *(self._rates_of_runs(run, of, level=level) for of in columns.values())
             )
             for level in (1 - 2 * tails[0], 1 - 2 * tails[1])
@@ -594,9 +586,8 @@ class _Estimates:
 
     def _rate_interval(self, run: int, column: int, tails: correcting.Tails) -> LowerAndUpper:
         """Return the interval of one rate of one run."""
-        lower, upper = (
-            self._rates_of_runs(run, column, level=1 - 2 * tail).limits() for tail in tails
-        )
+        levels = [1 - 2 * tail for tail in tails]
+        lower, upper = (self._rates_of_runs(run, column, level=level).limits() for level in levels)
         return float(lower.lower), float(upper.upper)
 
 
@@ -651,7 +642,7 @@ class Stored:
     def candidates(self) -> correcting.Candidates:
         """The runs as candidates of the choice; the size of a ratio's logarithm is to be small."""
         splits, is_ratio = len(self.values), bool(self.are_ratios[0])
-        scale = np.sqrt(inflation(splits, self.share) / (splits - 1))
+        scale = np.sqrt(of_splits.inflation(splits, self.share) / (splits - 1))
         factor = (self.values - self.means) * scale
         noise = correcting.joint_noise(factor, draws=_DRAWS, generator=rng(0, "choice"))
         # A reciprocal errs by the square of it as much, in the other direction.

@@ -172,10 +172,8 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
         supposed = [(errors[:, quantity], allowed * missed) for errors, allowed in choices[1:]]
         tails.append(_shortest(alone, supposed, missed))
     # The quantile of the lowest error of any quantity in a draw.
-    lowest = [
-        float(np.sort(errors.min(axis=1))[int(allowed * missed * len(errors))])
-        for errors, allowed in choices
-    ]
+    sorted_errors = [(np.sort(errors.min(axis=1)), allowed) for errors, allowed in choices]
+    lowest = [float(of[int(allowed * missed * len(of))]) for of, allowed in sorted_errors]
     # All at once are no surer than one alone, whatever the draws.
     return tails, min(float(_chance_above(-min(lowest))), missed)
 

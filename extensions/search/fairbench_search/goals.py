@@ -158,10 +158,8 @@ def _rate_estimate(rate: Rate, cells: Codes, in_group: Mask) -> tuple[Floats, Fl
     A rate is r = sum t / sum b, with t and b the weights of each row's cell in its numerator
     and denominator. A row adds (t - r b) / sum b to its error.
     """
-    top, bottom = (
-        np.asarray(weights, float)[cells] * in_group
-        for weights in (rate.numerator, rate.denominator)
-    )
+    weights = np.array([rate.numerator, rate.denominator], float)
+    top, bottom = weights[:, cells] * in_group
     size = float(bottom.sum())
     if size == 0:
         return np.array(np.nan), np.zeros(len(cells)), np.array(0.0)

@@ -256,10 +256,8 @@ def _data(answer: Alternative) -> dict[str, Any]:
     }
     if search is not None:
         families = [{**family.choices, "options": family.options} for family in search.families]
-        seen, true = (
-            {str(more): [0.0, bound[of]] for more, bound in answer.bounds.items()}
-            for of in ("seen", "true")
-        )
+        seen = {str(more): [0.0, bound["seen"]] for more, bound in answer.bounds.items()}
+        true = {str(more): [0.0, bound["true"]] for more, bound in answer.bounds.items()}
         figures["search"] = {
             "drawn": len(search.trials),
             **_fields(search, "ended", "worth"),

@@ -727,10 +727,8 @@ def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Mileston
     plain = limits.round(_DIGITS).astype(object)
     plain[np.isnan(limits)] = None
     names = [gap.name for gap in gaps]
-    limits_of = {
-        id(mark): dict(zip(names, ends, strict=True))
-        for mark, ends in zip(without, plain.swapaxes(0, 1).tolist(), strict=True)
-    }
+    by_mark = zip(without, plain.swapaxes(0, 1).tolist(), strict=True)
+    limits_of = {id(mark): dict(zip(names, ends, strict=True)) for mark, ends in by_mark}
     return [replace(mark, limits=limits_of.get(id(mark), mark.limits)) for mark in marks]
 
 

@@ -289,10 +289,8 @@ def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Gall
     """Return the charts of all gaps, those with an alarm first."""
     alarmed = {alarm["about"] for alarm in state.alarms}
     ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
-    return model.Gallery(
-        [model.Figure(name, [_chart(name, state)]) for name in ordered],
-        _said("history", epsilon=state.options.epsilon),
-    )
+    figures = [model.Figure(name, [_chart(name, state)]) for name in ordered]
+    return model.Gallery(figures, _said("history", epsilon=state.options.epsilon))
 
 
 def _chart(gap: str, state: WatchState) -> str:

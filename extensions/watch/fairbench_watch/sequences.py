@@ -485,9 +485,8 @@ def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
     the bets, ever reaches 1 / a with a probability of at most a, whatever each value's mean is, as
     long as they average to no more than what is claimed.
     """
-    n, total, squares, claimed = (
-        np.asarray(array, float)[..., None] for array in (*sums, np.asarray(mean, float))
-    )
+    arrays = (np.asarray(array, float)[..., None] for array in (*sums, mean))
+    n, total, squares, claimed = arrays
     won = _BETS * (total - n * claimed) - _COST * squares
     return np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
 

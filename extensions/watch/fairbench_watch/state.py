@@ -150,9 +150,8 @@ class WatchOptions:
         if favourable:
             positive_label = positive or (plain_pair([favourable]) or ("", favourable))[1]
             label = int(favourable == positive_label)
-        direction = directions.Direction(
-            ("", positive or "1"), label, directions.decisions_named(self.decision)
-        )
+        decided = directions.decisions_named(self.decision)
+        direction = directions.Direction(("", positive or "1"), label, decided)
         return {**directions.RATE_NAMES, NEEDS_NO_LABELS: direction.rate_names[NEEDS_NO_LABELS]}
 
     @property

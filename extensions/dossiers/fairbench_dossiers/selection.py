@@ -102,8 +102,8 @@ def ll144(
     if left_out:
         unseen.append(f"{len(left_out)} categories of under 2 % have a rate and no impact ratio.")
         selected_as = "selected" if rate == "selection rate" else "above"
-        table = named_table(_PAGE, "left_out", left_out, selected=selected_as, rate=rate)
-        sections.append(Section("Categories left out", [table]))
+        left = named_table(_PAGE, "left_out", left_out, selected=selected_as, rate=rate)
+        sections.append(Section("Categories left out", [left]))
     ratios = [_smallest_ratio(each, rate) for each in categories.values()]
     tables = Document(
         "Local Law 144: selection and impact by sex, race and both",

@@ -105,9 +105,8 @@ class _PosteriorArms(Generic[AnyPosterior]):
         """
         rows = np.asarray(sizes, np.int64)
         shape = (replications, rows.shape[-1])
-        arrays = (prior.successes, prior.failures, rows)
-        *pseudo, unlabelled = (np.broadcast_to(array, shape).copy() for array in arrays)
-        return _PosteriorArms(Beta(*pseudo), unlabelled)
+        pseudo = (np.broadcast_to(of, shape).copy() for of in (prior.successes, prior.failures))
+        return _PosteriorArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
     def record(self: _PosteriorArms[Beta], rows: Codes, arms: Codes, success: NDArray[Any]) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""

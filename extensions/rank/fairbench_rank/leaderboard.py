@@ -89,8 +89,9 @@ def leaderboard(options: _LeaderboardOptions) -> None:
     given = {name: getattr(options, name) for name in ("results", "add", "purpose", "metric")}
     words = [f"{name}={value_word(value)}" for name, value in given.items() if value]
     again = shlex.join(["fairbench", "leaderboard", *words])
-    folders, how = [options.results, *options.add], {"metric": options.metric, "command": again}
-    path, short = write_leaderboard(folders, out, purposes=options.purpose, **how)
+    how: dict[str, Any] = {"purposes": options.purpose, "metric": options.metric}
+    folders = [options.results, *options.add]
+    path, short = write_leaderboard(folders, out, command=again, **how)
     print_document(short)
     print(path)
 
@@ -617,16 +618,17 @@ def _facts(board: BoardTable) -> model.Table:
         {
             "task": model.TableCell(task.title, link=f"#{task.name}"),
             "family": str(task.first["family"]),
-            **{
-                name: None if pd.isna(fact := task.first.get(name)) else float(fact)
-                for name in approaches.FACTS
-            },
+            **{name: _number(task.first.get(name)) for name in approaches.FACTS},
             "approaches": int(board.shown(task)["setting"].eq("").sum()),
             "repeats": task.repeats,
         }
         for task in board.tasks
     ]
     return declared_table(_PAGE, "facts", rows, tags=[{"family": row["family"]} for row in rows])
+
+
+def _number(fact: Any) -> float | None:
+    return None if pd.isna(fact) else float(fact)
 
 
 def _details(task: TaskMeans, board: BoardTable, style_of: Styles) -> model.Details:
@@ -725,7 +727,8 @@ def _origin_section(
         (link(MEANS), of_means),
         (link("index.json"), ": the findings of this page."),
     ]
-    making = list(map(model.Paragraph, (_making(board, runs), (model.Code(command),))))
+    making: list[model.Block] = [model.Paragraph(_making(board, runs))]
+    making.append(model.Paragraph((model.Code(command),)))
     blocks: list[model.Block] = [
         model.Paragraph(_tell("rests_on")),
         model.Items(files),

@@ -484,9 +484,12 @@ def _resolving_document(
         "more_splits": reason == BUDGET and len(rivals) > len(beyond),
     }
     todo = {"again": reason == BUDGET, "more_units": needed}
-    parts = {"found": found, "sure": {"sure": True}, "still_open": still_open, "todo": todo}
+    tell = partial(sentences_of, _PAGE, **values)
     summary = ExecutiveSummary(
-        **{name: sentences_of(_PAGE, said, **values) for name, said in parts.items()},
+        tell(found),
+        sure=tell({"sure": True}),
+        still_open=tell(still_open),
+        todo=tell(todo),
         audited_title="What was compared",
     )
     data = {

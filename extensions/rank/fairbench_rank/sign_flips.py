@@ -611,7 +611,8 @@ def _largest_of_flips(
         return statistics, residuals
     pair = int(np.argmax(enough))
     of_all = paired.sizes[pair], paired.freedom[pair], 1 - 1e-12
-    return _ratios_as_normal(statistics, *of_all), _ratios_as_normal(residuals, *of_all)
+    statistics, residuals = (_ratios_as_normal(of, *of_all) for of in (statistics, residuals))
+    return statistics, residuals
 
 
 def _ratios_as_normal(ratio: Sums, size: Sums, freedom: Sums, most: float) -> Sums:

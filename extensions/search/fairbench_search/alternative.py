@@ -106,14 +106,15 @@ def compare_models(
         for used, chosen in zip(*judged, strict=True)
     )
     of_models = [_rows_of_model(rows, place) for place in (0, 1)]
-    changes: list[Estimate] = []
+    changes = list[Estimate]()
     for goal in (Goal(metric), Goal(metrics_of(BINARY)["error_rate"])):
         in_use, chosen = map(goal.estimate, of_models)
         tails = uncorrected_tails(level_of_each)
         lower, upper = gains.gain_limits(in_use, chosen, of_models[0], tails)
         changes.append((chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)))
     flips = list(_count_flips(rows, level_of_each))
-    return _BothModels(metric, len(rows.row), gaps, errors, *changes, flips, level, looks, notes)
+    values, people = (gaps, errors, changes[0], changes[1]), len(rows.row)
+    return _BothModels(metric, people, *values, flips, level, looks, notes)
 
 
 def _rows_of_model(rows: choice.SharedRows, model_index: int) -> GoalRows:
@@ -269,7 +270,8 @@ def alternative_of_search(
         values = trial.values or in_use
         words = {name: f"{name}={value}" for name, value in values.items()}
         family = " ".join(words[name] for name in COMPONENTS if trial.values)
-        known = {"what": " ".join(words.values()), "label": candidate_name(values)}
+        known: dict[str, Any] = {"what": " ".join(words.values())}
+        known |= {"label": candidate_name(values)}
         known |= {"gap": gap, "error": error, "group_at_prediction": needs_group[family]}
         tried.append({**known, "family": family, "seconds": trial.seconds, "reason": trial.error})
     answer = _judged(

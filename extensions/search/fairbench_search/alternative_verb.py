@@ -283,7 +283,7 @@ class _Request:
             example = {option.name: option.example for option in family.space}
             plan_run(self._compose({**family.choices, **family.fixed, **example}))
         executor = self.line.executor(self._compose({}))
-        ends = {"within": options.error_margin, "worth": options.worth}
+        ends: dict[str, Any] = {"within": options.error_margin, "worth": options.worth}
         parts = tuning, families, self._compose, executor
         return DrawnSearch(*parts, **ends, left_out=self.left_out)
 

@@ -143,8 +143,8 @@ def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
         told = {"runs": len(runs), "options": _differing_options(runs)}
         raise CannotChooseError(said("fairbench_search", "not_comparable", **told))
     if not weighted and (found := [run.id for run in runs if compared.is_weighted(run)]):
-        told = said("fairbench_search", "weighted", count=len(found), first=found[0])
-        raise CannotChooseError(told)
+        count, first = len(found), found[0]
+        raise CannotChooseError(said("fairbench_search", "weighted", count=count, first=first))
 
 
 def _differing_options(runs: Sequence[Run]) -> str:
@@ -584,7 +584,7 @@ class _Estimates:
         )
         return float(lower.lower), float(upper.upper)
 
-    def _rate_interval(self, run: int, column: int, tails: correcting.Tails) -> LowerAndUpper:
+    def _rate_interval(self, run: int, column: int, tails: tuple[float, ...]) -> LowerAndUpper:
         """Return the interval of one rate of one run."""
         levels = [1 - 2 * tail for tail in tails]
         lower, upper = (self._rates_of_runs(run, column, level=level).limits() for level in levels)

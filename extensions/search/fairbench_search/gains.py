@@ -68,8 +68,8 @@ class GoalRows:
         """Return the rows of the first folds."""
         kept = self.fold < folds
         columns = {name: values[kept] for name, values in self.columns.items()}
-        arrays = (of[kept] for of in (self.fold, self.unit, self.target, self.group))
-        return GoalRows(*arrays, columns, self.groups)
+        ids = self.fold[kept], self.unit[kept]
+        return GoalRows(*ids, self.target[kept], self.group[kept], columns, self.groups)
 
 
 def together(folds: Sequence[GoalRows]) -> GoalRows:
@@ -77,7 +77,8 @@ def together(folds: Sequence[GoalRows]) -> GoalRows:
     by_row = zip(*((rows.fold, rows.unit, rows.target, rows.group) for rows in folds), strict=True)
     first = folds[0]
     columns = {name: np.concatenate([of.columns[name] for of in folds]) for name in first.columns}
-    return GoalRows(*map(np.concatenate, by_row), columns, first.groups)
+    fold, unit, target, group = map(np.concatenate, by_row)
+    return GoalRows(fold, unit, target, group, columns, first.groups)
 
 
 @dataclass(frozen=True, eq=False)

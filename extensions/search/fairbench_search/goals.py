@@ -138,7 +138,7 @@ class Goal:
         unit = np.eye(len(defined))
         sides = [
             sign * (unit[first] - unit[second])
-            for first, second in combinations(np.flatnonzero(defined), 2)
+            for first, second in combinations(np.flatnonzero(defined).tolist(), 2)
             if names[first] == names[second]
             for sign in (1.0, -1.0)
         ]

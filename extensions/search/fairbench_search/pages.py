@@ -288,8 +288,8 @@ def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str
     sentences = [_tuning_sentences(answer, ids), *(_promise(row, answer) for row in answer.gains)]
     rows = [{**row, "label": row["goal"].label} for row in answer.gains]
     # What validation promises and what test rows show; and the values themselves.
-    about = {"level": answer.level, "test_rows": answer.test_rows}
-    gains = named_table(_TUNING, "gains", rows, **about)
+    level, test_rows = answer.level, answer.test_rows
+    gains = named_table(_TUNING, "gains", rows, level=level, test_rows=test_rows)
     tables = [gains, named_table(_TUNING, "values", rows), _trials(answer, search)]
     return doc.Document(
         f"Tuning {run.name} by {run.protect}",

@@ -464,11 +464,14 @@ class Search:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         distributions = {dimension.name: dimension.distribution for dimension in self.space}
         seed = integer_seed(rng(self._run.study.seed, "tuning", number))
-        ways, sampler = ["minimize"] * len(self.goals), optuna.samplers.TPESampler(seed=seed)
-        study = optuna.create_study(directions=ways, sampler=sampler)
+        sampler, count = optuna.samplers.TPESampler(seed=seed), len(self.goals)
+        study = optuna.create_study(directions=["minimize"] * count, sampler=sampler)
         for trial in self.trials:
             if not trial.error:
-                finished = {"params": trial.values, "values": self._objective_values(trial)}
+                finished: dict[str, Any] = {
+                    "params": trial.values,
+                    "values": self._objective_values(trial),
+                }
                 study.add_trial(optuna.trial.create_trial(distributions=distributions, **finished))
         return dict(study.ask(distributions).params)
 

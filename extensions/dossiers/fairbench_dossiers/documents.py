@@ -302,11 +302,9 @@ def dossier(
     without : keys of rules that do not apply here.
     """
     pack = pack_of(name)
-    asked = [
-        _answered(rule, rule.what.format(**(names or {})), answers.get(rule.key, ""), day)
-        for rule in pack.on(day)
-        if rule.key not in without and rule.when in ("", about)
-    ]
+    texts = names or {}
+    rules = [of for of in pack.on(day) if of.key not in without and of.when in ("", about)]
+    asked = [_answered(of, of.what.format(**texts), answers.get(of.key, ""), day) for of in rules]
     # Above all, what is missing are answers that only people have.
     missing = [answer["key"] for answer in asked if answer["status"] == MISSING]
     told = {"count": len(missing), "asked": len(asked), "first": missing[:1]}

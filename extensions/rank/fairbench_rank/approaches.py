@@ -607,11 +607,8 @@ class ApproachValues:
 
 def approach_name(approach: Mapping[str, Any]) -> str:
     """Return the name of an approach: its parts with the values of their options."""
-    parts = [
-        f"{approach[part]} {option_values(part, approach['options'])}".strip()
-        for part in PARTS
-        if (part, approach[part]) != ("intervention", NONE)
-    ]
+    named = [part for part in PARTS if (part, approach[part]) != ("intervention", NONE)]
+    parts = [f"{approach[of]} {option_values(of, approach['options'])}".strip() for of in named]
     name = ", ".join([*parts, *filter(None, [approach["setting"]])])
     return name_with_group_need(name, needs_group=bool(approach.get("group_at_prediction", False)))
 

@@ -242,11 +242,8 @@ def page_of(
 
 def short_of(document: model.Document, findings: Findings, gap: str) -> model.Document:
     """Return the short form for a terminal: the best by the error rate and by a gap."""
-    tables = [
-        _ranks_table(standing, findings, most=_LINES, title=metric_label(standing.metric))
-        for standing in findings.standings
-        if standing.metric in (ERROR, gap)
-    ]
+    own = [of for of in findings.standings if of.metric in (ERROR, gap)]
+    tables = [_ranks_table(of, findings, most=_LINES, title=metric_label(of.metric)) for of in own]
     return model.Document(document.title, [model.Section("", tables)], summary=document.summary)
 
 
@@ -278,13 +275,9 @@ def _basis_sentences(findings: Findings) -> list[str]:
         "families": pluralise(findings.families, "family", "families"),
         "splits": pluralise(findings.repeats, "split", "splits"),
     }
-    return [
-        _tell("basis", **counts),
-        *([standings.ranks_sentence(findings)] if findings.standings else []),
-        _tell("mean_over_families"),
-        *standings.few_tasks_sentences(findings),
-        *findings.notes,
-    ]
+    ranks = [standings.ranks_sentence(findings)] if findings.standings else []
+    few = standings.few_tasks_sentences(findings)
+    return [_tell("basis", **counts), *ranks, _tell("mean_over_families"), *few, *findings.notes]
 
 
 def _open_sentences(findings: Findings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
@@ -405,25 +398,21 @@ def ranks_section(findings: Findings, first: str) -> model.Section:
         rows = [{**row, "label": metric_label(row["metric"])} for row in few]
         tags = [{**tags_of(findings.by_name[of["approach"]]), "metric": of["metric"]} for of in few]
         table = declared_table(_PAGE, "few", rows, {"reference": findings.reference}, tags=tags)
-        blocks.append(
-            model.Details(
-                "Run on few tasks",
-                [*map(model.Paragraph, standings.few_tasks_sentences(findings)), table],
-                remark="not ranked",
-                name="ranks-few-tasks",
-                style="metric",
-            )
-        )
+        told = map(model.Paragraph, standings.few_tasks_sentences(findings))
+        kind: dict[str, Any] = {
+            "remark": "not ranked",
+            "name": "ranks-few-tasks",
+            "style": "metric",
+        }
+        blocks.append(model.Details("Run on few tasks", [*told, table], **kind))
     return model.Section("Ranks", blocks, name="ranks")
 
 
 def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) -> model.Table:
     """Return the ranking in one metric, with what each approach costs."""
     own = [findings.by_name[row["method"]] for row in standing.rows]
-    rows = [
-        {**row, "cost": approach["relative_cost"], "need": _need_text(approach)}
-        for row, approach in zip(standing.rows, own, strict=True)
-    ]
+    ranked = zip(standing.rows, own, strict=True)
+    rows = [{**row, "cost": of["relative_cost"], "need": _need_text(of)} for row, of in ranked]
     about = {"most": 0, "tags": [*map(tags_of, own)], **about}
     return rank_table(standing.answer, rows, reference=standing.reference, **about)
 

@@ -262,12 +262,8 @@ def _summary(table: ScoreTable, rankings: Sequence[Ranking]) -> model.ExecutiveS
 
     def of_each(*tellers: Callable[[Ranking], Iterable[str]]) -> list[str]:
         """Return what is told of every ranking; of several, each begins with its score."""
-        return [
-            f"{answer.scores.score}: {sentence}" if several else sentence
-            for answer in rankings
-            for tell in tellers
-            for sentence in tell(answer)
-        ]
+        told = ((of.scores.score, line) for of in rankings for tell in tellers for line in tell(of))
+        return [f"{score}: {line}" if several else line for score, line in told]
 
     told_of_new = any(answer.new is not None for answer in rankings)
     words, unseen = "all scores" if several else "", map(ranking.unseen_in_words, rankings)

@@ -686,9 +686,6 @@ def simultaneous_sentences(
     on_new_tasks : whether there are probabilities on new tasks.
     unseen : what :func:`unseen_in_words` returns for each score; the largest share holds for all.
     """
-    sentences = [
-        _tell("simultaneous", scores=f" of {scores}" if scores else "", wrong=WRONG),
-        max(unseen, default=(0.0, ""))[1],
-        _tell("estimates") * on_new_tasks,
-    ]
-    return " ".join(filter(None, sentences))
+    shared = _tell("simultaneous", scores=f" of {scores}" if scores else "", wrong=WRONG)
+    left_out, estimates = max(unseen, default=(0.0, ""))[1], _tell("estimates") * on_new_tasks
+    return " ".join(filter(None, [shared, left_out, estimates]))

@@ -579,7 +579,7 @@ def _test_by_flips(
 
 def _largest_of_flips(
     paired: PairedUnits, enough: Mask, signs_in_chunks: Iterator[Sums]
-) -> tuple[Floats, Floats]:
+) -> tuple[Sums, Sums]:
     """Return the largest statistic and the largest residual of each flip, as normal quantiles.
 
     Parameters

@@ -471,10 +471,8 @@ def _promise(
     for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
         of_gain, of_fresh, of_value = tails
         of = {"naive": uncorrected_tails(tuning.level), "corrected": of_value}
-        intervals = {
-            name: _clip_to_range(goal, gains.value_limits(chosen, rows, beyond))
-            for name, beyond in of.items()
-        }
+        limits = {name: gains.value_limits(chosen, rows, beyond) for name, beyond in of.items()}
+        intervals = {name: _clip_to_range(goal, ends) for name, ends in limits.items()}
         intervals["expected"] = gains.gain_limits(default, chosen, rows, of_gain)
         intervals["fresh"] = gains.gain_limits(default, chosen, rows, of_fresh, fresh=test_rows)
         found.append({"goal": goal, **_values(goal, default, chosen), **intervals})
@@ -508,18 +506,12 @@ def _tails_of_goals(
     codes = np.unique(_rows_of(trials[0]).unit)
     # Which people each row is of, as positions in `codes`.
     units = [np.searchsorted(codes, _rows_of(trial).unit) for trial in trials]
-    noise = [
-        [sums(goal.linear, unit, len(codes)) for goal in of_trial]
-        for of_trial, unit in zip(estimates, units, strict=True)
-    ]
+    of_trials = zip(estimates, units, strict=True)
+    noise = [[sums(goal.linear, unit, len(codes)) for goal in of] for of, unit in of_trials]
     values = np.array([[goal.value for goal in of_trial] for of_trial in estimates])
     unseen = np.array([[goal.least_of_value for goal in of_trial] for of_trial in estimates])
-    fresh = np.array(
-        [
-            [_fresh_variance(*pair, test_rows) for pair in zip(estimates[0], of_trial, strict=True)]
-            for of_trial in estimates
-        ]
-    )
+    beside = [zip(estimates[0], of_trial, strict=True) for of_trial in estimates]
+    fresh = np.array([[_fresh_variance(*of, test_rows) for of in pairs] for pairs in beside])
     weights, level = np.array(tuning.weights or [1.0] * len(goals)), tuning.level
     spreads = {"noise": np.array(noise), "unseen": unseen, "fresh": fresh}
     return gains.chosen_tails(values, **spreads, weights=weights, level=level)

@@ -483,13 +483,9 @@ class _Estimates:
         if not self.metric.is_gap:
             return np.ones((1, 1))
         unit = np.eye(self.n_objective)
-        return np.array(
-            [
-                unit[first] - unit[second]
-                for first, second in combinations(range(self.n_objective), 2)
-                if self.parts[first][0].name == self.parts[second][0].name
-            ]
-        )
+        names = [rate.name for rate, _ in self.parts[: self.n_objective]]
+        pairs = [(a, b) for a, b in combinations(range(len(names)), 2) if names[a] == names[b]]
+        return np.array([unit[first] - unit[second] for first, second in pairs])
 
     @cached_property
     def candidates(self) -> correcting.Candidates:
@@ -538,10 +534,8 @@ class _Estimates:
             for column, (rate, of) in enumerate(self.parts):
                 members = np.ones(len(group), bool) if of is None else group == of
                 counts = _counts_of(of, pooled)
-                in_numerator, in_denominator = (
-                    np.asarray(weights, np.float32)[cells[members]]
-                    for weights in (rate.numerator, rate.denominator)
-                )
+                weights = np.array([rate.numerator, rate.denominator], np.float32)
+                in_numerator, in_denominator = weights[:, cells[members]]
                 influence = (in_numerator - rate(counts) * in_denominator) / rate.size(counts)
                 influences[person_index[tested][members], :, column] += influence / repeats
         return np.asarray(influences)
@@ -576,12 +570,9 @@ class _Estimates:
         columns: dict[str, list[int]] = {}
         for column, (rate, _) in enumerate(self.parts[: self.n_objective]):
             columns.setdefault(rate.name, []).append(column)
-        lower, upper = (
-            of_splits.largest_mean_gap(
-                *(self._rates_of_runs(run, of, level=level) for of in columns.values())
-            )
-            for level in (1 - 2 * tails[0], 1 - 2 * tails[1])
-        )
+        levels, parts = [1 - 2 * tail for tail in tails], columns.values()
+        rates = ([self._rates_of_runs(run, of, level=level) for of in parts] for level in levels)
+        lower, upper = (of_splits.largest_mean_gap(*of_level) for of_level in rates)
         return float(lower.lower), float(upper.upper)
 
     def _rate_interval(self, run: int, column: int, tails: tuple[float, ...]) -> LowerAndUpper:
@@ -719,11 +710,8 @@ def read_stored(runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...]) 
     }
     if len(kept := [run for run in runs if not lacking[run]]) < 2:
         kept, lacking = list(runs), {}  # which is refused, with what the metric may have meant
-    notes = [
-        said("fairbench_search", "without_metric", run=run, names=" and no ".join(names))
-        for run, names in lacking.items()
-        if names
-    ]
+    lack = {run: " and no ".join(names) for run, names in lacking.items() if names}
+    notes = [said("fairbench_search", "without_metric", run=of, names=lack[of]) for of in lack]
     load = partial(compared.load_predictions, participle="chosen from", tasks=tuple(Task))
     loaded = list(map(load, kept))
     repeats = sorted(set.intersection(*({*of.repeats} for of in loaded)))

@@ -291,12 +291,9 @@ def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str
     level, test_rows = answer.level, answer.test_rows
     gains = named_table(_TUNING, "gains", rows, level=level, test_rows=test_rows)
     tables = [gains, named_table(_TUNING, "values", rows), _trials(answer, search)]
-    return doc.Document(
-        f"Tuning {run.name} by {run.protect}",
-        [doc.Section("", tables)],
-        lead=list(map(doc.Paragraph, sentences)),
-        notes=list(_notes(answer, search)),
-    )
+    title, lead = f"Tuning {run.name} by {run.protect}", list(map(doc.Paragraph, sentences))
+    notes = list(_notes(answer, search))
+    return doc.Document(title, [doc.Section("", tables)], lead=lead, notes=notes)
 
 
 def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:

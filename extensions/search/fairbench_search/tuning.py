@@ -468,10 +468,8 @@ class Search:
         study = optuna.create_study(directions=["minimize"] * count, sampler=sampler)
         for trial in self.trials:
             if not trial.error:
-                finished: dict[str, Any] = {
-                    "params": trial.values,
-                    "values": self._objective_values(trial),
-                }
+                finished: dict[str, Any] = {"params": trial.values}
+                finished["values"] = self._objective_values(trial)
                 study.add_trial(optuna.trial.create_trial(distributions=distributions, **finished))
         return dict(study.ask(distributions).params)
 

@@ -321,12 +321,9 @@ def without_repeats(
     leaves_out_repeats = bool(state.options.id) or state.once or beyond_chance(tallies["times"])
     if leaves_out_repeats:
         events = events.assign(counted=new, labelled=unknown)
-    state = replace(
-        state,
-        seen=text_of(tallies),
-        once=leaves_out_repeats and not state.options.id,
-        repeats=state.repeats + int(counted.sum() - events["counted"].sum()),
-    )
+    repeats = state.repeats + int(counted.sum() - events["counted"].sum())
+    once = leaves_out_repeats and not state.options.id
+    state = replace(state, seen=text_of(tallies), once=once, repeats=repeats)
     return state, events[events["counted"] | events["labelled"]]
 
 

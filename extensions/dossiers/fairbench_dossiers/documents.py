@@ -315,6 +315,7 @@ def dossier(
     verdict = measured.verdict or model.Verdict((), ())
     warnings = pack.warnings(day)
     in_words = model.Details(_said("read"), [_quotations(asked)], is_open=True)
+    about_file = model.Paragraph(f"Of the predictions in {options.path.name}.", "note")
     facts = ("title", "jurisdiction", "version", "checked", "review_by", "about")
     about_pack = {
         **{fact: str(getattr(pack, fact)) for fact in facts},
@@ -332,10 +333,7 @@ def dossier(
             *measured.sections,
             model.Section("The rules in their own words", [in_words], name="rules"),
         ],
-        lead=[
-            model.Paragraph(f"Of the predictions in {options.path.name}.", "note"),
-            *measured.lead,
-        ],
+        lead=[about_file, *measured.lead],
         origin=measured.origin or f"fairbench {VERSION}; seed {options.seed}.",
         made=measured.made or model.made_from(options.path, options.seed),
         summary=replace(

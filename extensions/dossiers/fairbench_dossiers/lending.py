@@ -402,11 +402,8 @@ def _sections(
 ) -> Iterator[Section]:
     """Yield the sections of tables, of the rows in the data; means are of scores and prices."""
     tell = {"granted": data["granted"], "score": options.score, "segments": ALL_SEGMENTS}
-    tables = {
-        name: named_table(_PAGE, name, list(map(_compared, data[name])), **tell)
-        for name in ("ratios", "odds_ratios", "by_quantile", "by_segment")
-        if data[name]
-    }
+    shown = [of for of in ("ratios", "odds_ratios", "by_quantile", "by_segment") if data[of]]
+    tables = {of: named_table(_PAGE, of, list(map(_compared, data[of])), **tell) for of in shown}
     decisions = [tables["ratios"], tables["odds_ratios"]]
     yield Section("Decisions by group", [*_ratio_figure(data["ratios"]), *decisions])
     for part in ("quantile of the score", "segment"):

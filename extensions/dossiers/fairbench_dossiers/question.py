@@ -113,20 +113,17 @@ class LendingQuestion(Options):
                 )
             role_of |= dict.fromkeys(names, option_name)
         if self.factors and not (self.score or self.price):
-            raise UserError(
-                "factors= are for differences of scores and prices: name score= or price= as well"
-            )
+            instead = "name score= or price= as well"
+            raise UserError(f"factors= are for differences of scores and prices: {instead}")
         shares = self.quantiles
         if not all(0 < share < 1 for share in shares) or len(set(shares)) < len(shares):
-            raise UserError(
-                f"quantiles=[{','.join(f'{share:g}' for share in shares)}]: they are different "
-                "shares above 0 and under 1, such as [0.1,0.25,0.5]"
-            )
+            listed = ",".join(f"{share:g}" for share in shares)
+            wanted = "different shares above 0 and under 1, such as [0.1,0.25,0.5]"
+            raise UserError(f"quantiles=[{listed}]: they are {wanted}")
         if self.good_scores and not (self.score and self.prediction):
-            raise UserError(
-                "good_scores= is for scores beside decisions (score= and prediction=): without "
-                "prediction=, favourable= says which scores are good"
-            )
+            instead = "without prediction=, favourable= says which scores are good"
+            beside = "good_scores= is for scores beside decisions (score= and prediction=)"
+            raise UserError(f"{beside}: {instead}")
 
     @property
     def columns(self) -> list[str]:

@@ -339,15 +339,14 @@ def four_fifths(
     more = "; P(<0.8): how sure it is that our ratio is under four fifths"
     law = "selection rate", "29 CFR 1607.4(D)"
     sections = [section_of(of, *law, mark=FOUR_FIFTHS, more=more) for of in categories.values()]
+    sure = [*table.read_as, _said("sure")]
     others = [row for row in differences if row["group"] != row["reference"]]
     title = "Differences, and whether chance or a few persons explain them"
     ratios = [_smallest_ratio(each, "selection rate") for each in categories.values()]
     tables = Document(
         "The four-fifths rule: selection rates and impact ratios",
         [*sections, Section(title, [named_table(_PAGE, "differences", others)])],
-        summary=ExecutiveSummary(
-            ratios, [*table.read_as, _said("sure")], unseen=answered.sentences
-        ),
+        summary=ExecutiveSummary(ratios, sure, unseen=answered.sentences),
         data={
             "people": len(frame),
             "unknown": {name: int((~rows).sum()) for name, rows in known.items()},

@@ -502,9 +502,8 @@ def row_labels(pairs: Iterable[tuple[str, str]], session: Session) -> dict[int, 
         if options.id and name not in rows:
             raise unknown_name(f"{options.id} of {options.path.name}", name, rows)
         if not options.id and not name.isdecimal():
-            raise UserError(
-                f"'{shortened(name)}' is no row: rows are whole numbers, counted from 1"
-            )
+            wanted = "rows are whole numbers, counted from 1"
+            raise UserError(f"'{shortened(name)}' is no row: {wanted}")
         row = rows[name] if options.id else int(name)
         if labels.setdefault(row, label) != label:
             raise UserError(f"{session.name(row)} is given two labels")

@@ -67,9 +67,8 @@ def label_in_turn(
 
 def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
     """Ask until there is an answer and it is stored; say whether to go on."""
-    prompt = (
-        f"label of {session.name(row)} ({session.expected}; {CANNOT_TELL} cannot tell; q stops): "
-    )
+    asked = f"label of {session.name(row)} ({session.expected}"
+    prompt = f"{asked}; {CANNOT_TELL} cannot tell; q stops): "
     while True:
         try:
             text = ask(prompt).strip()

@@ -433,10 +433,9 @@ def _test_shares(long: pd.DataFrame) -> Floats:
     Rows of validation are neither; see :mod:`fairbench.inference.repeats`.
     """
     runs = int(long["run_index"].max()) + 1
-    rows_per_split = [
-        long[long["metric"].isin(names) & (long["setting"] == "")].groupby("run_index")["n"].mean()
-        for names in (("error_rate", "rmse"), ("fit_seconds",))
-    ]
+    plain, metrics = long[long["setting"] == ""], (("error_rate", "rmse"), ("fit_seconds",))
+    of_metrics = (plain[plain["metric"].isin(names)] for names in metrics)
+    rows_per_split = [rows.groupby("run_index")["n"].mean() for rows in of_metrics]
     tested, trained = (rows.reindex(range(runs)).to_numpy(float) for rows in rows_per_split)
     return np.nan_to_num(tested / (tested + trained), nan=0.5)
 

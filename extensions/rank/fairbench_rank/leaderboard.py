@@ -282,17 +282,16 @@ def _basis_sentences(findings: Findings) -> list[str]:
 
 def _open_sentences(findings: Findings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield the questions that the runs leave open."""
+    fewest = approaches.FEWEST_FAMILIES
     if not any(standing.metric == ERROR for standing in findings.standings):
         why = "no_shared_splits"
         if len(findings.approaches) < 2:
             why = "one_approach"
-        elif findings.families < approaches.FEWEST_FAMILIES:
+        elif findings.families < fewest:
             why = "few_families"
         elif findings.repeats < 2:
             why = "one_split"
-        yield _tell(
-            "not_ranked", why=_tell(why, findings=findings, fewest=approaches.FEWEST_FAMILIES)
-        )
+        yield _tell("not_ranked", why=_tell(why, findings=findings, fewest=fewest))
     for index, standing in enumerate(ranked):
         name, best = metric_label(standing.metric), len(standing.answer.best)
         if best > 1:
@@ -398,13 +397,9 @@ def ranks_section(findings: Findings, first: str) -> model.Section:
         rows = [{**row, "label": metric_label(row["metric"])} for row in few]
         tags = [{**tags_of(findings.by_name[of["approach"]]), "metric": of["metric"]} for of in few]
         table = declared_table(_PAGE, "few", rows, {"reference": findings.reference}, tags=tags)
-        told = map(model.Paragraph, standings.few_tasks_sentences(findings))
-        kind: dict[str, Any] = {
-            "remark": "not ranked",
-            "name": "ranks-few-tasks",
-            "style": "metric",
-        }
-        blocks.append(model.Details("Run on few tasks", [*told, table], **kind))
+        why = map(model.Paragraph, standings.few_tasks_sentences(findings))
+        kind: dict[str, Any] = {"name": "ranks-few-tasks", "style": "metric"}
+        blocks.append(model.Details("Run on few tasks", [*why, table], remark="not ranked", **kind))
     return model.Section("Ranks", blocks, name="ranks")
 
 

@@ -280,7 +280,6 @@ def _summary(table: ScoreTable, rankings: Sequence[Ranking]) -> model.ExecutiveS
 
 def _shape(table: ScoreTable) -> str:
     """Return a sentence with the size of a table of scores: methods, tasks, families and scores."""
-    methods = f"{count(len(table.methods))} methods"
     questions = f"{count(table.questions)} questions"
     by = ", ".join(f"{score.score} ({score.better} is better)" for score in table.scores)
     family = f" from {count(len(table.families))} families" if table.families else ""
@@ -288,7 +287,7 @@ def _shape(table: ScoreTable) -> str:
     more = f", up to {count(table.splits)} splits each" if table.splits > 1 else ""
     if table.tasks and table.questions:
         more = f", {questions} in all"
-    return f"{methods} on {tasks}{family}{more}; {by}"
+    return f"{count(len(table.methods))} methods on {tasks}{family}{more}; {by}"
 
 
 def _cells(table: ScoreTable) -> str:
@@ -449,9 +448,8 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
     values["caption"] = "; ".join(sentences_of(_PAGE, said, **values))
     values["title"] = sentence_of(_PAGE, "settle" if several else "neighbours")
     without = [*(["times", "share"] * (not has_noise)), *(["cost"] * (not has_cost))]
-    blocks: list[model.Block] = [
-        declared_table(_PAGE, "open", rows, values, without=without, decimals=decimals)
-    ]
+    table_of_pairs = declared_table(_PAGE, "open", rows, values, without=without, decimals=decimals)
+    blocks: list[model.Block] = [table_of_pairs]
     hidden = len(answer.best) - 1 - len(answer.plans)
     if hidden > 0:
         blocks.append(model.Paragraph(sentence_of(_PAGE, "hidden", hidden=hidden), "note"))

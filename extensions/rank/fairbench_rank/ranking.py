@@ -304,9 +304,8 @@ def _rank_by(
         _check_strata(values, table, units.strata)
     binary = units.name == "question" and units.strata is None and is_binary(values)
     drawn: dict[str, Any] = {"binary": binary, "strata": units.strata, "generator": generator}
-    paired = sign_flips.paired_units(
-        values, units.group, units.unit, equal_unit_weights=units.equal_weights, **drawn
-    )
+    drawn["equal_unit_weights"] = units.equal_weights
+    paired = sign_flips.paired_units(values, units.group, units.unit, **drawn)
     work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
     held = sign_flips.simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)

@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from math import ceil, isfinite
@@ -485,13 +485,8 @@ def _resolving_document(
     }
     todo = {"again": reason == BUDGET, "more_units": needed}
     tell = partial(sentences_of, _PAGE, **values)
-    summary = ExecutiveSummary(
-        tell(found),
-        sure=tell({"sure": True}),
-        still_open=tell(still_open),
-        todo=tell(todo),
-        audited_title="What was compared",
-    )
+    summary = ExecutiveSummary(tell(found), tell({"sure": True}), todo=tell(todo))
+    summary = replace(summary, still_open=tell(still_open), audited_title="What was compared")
     data = {
         "version": VERSION,
         "metric": metric,

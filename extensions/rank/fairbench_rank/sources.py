@@ -866,9 +866,8 @@ def _read_files(path: Path, *, items: bool) -> BenchmarkTable | None:
         raise UserError(_told("own_columns" if tables else "no_results", path=path, **about))
     results, samples = (of_format.get(kind, {}) for kind in (RESULTS, SAMPLES))
     if len(of_format) > 1 and of_format.keys() != {RESULTS, SAMPLES}:
-        listed = " and ".join(
-            f"{kind} ({next(iter(names.values()))})" for kind, names in [*of_format.items()][:3]
-        )
+        first = {kind: next(iter(names.values())) for kind, names in [*of_format.items()][:3]}
+        listed = " and ".join(f"{kind} ({name})" for kind, name in first.items())
         raise UserError(f"{path} holds results of several formats: {listed}; name a folder of one")
     if results or samples:
         table = _read_lm_eval(results, samples, path, items=items)

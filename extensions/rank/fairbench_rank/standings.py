@@ -173,9 +173,8 @@ def standings_of(ranked: RankedValues, *, error_rate: float = ranking.WRONG) -> 
     error_rate : the chance that any rank, difference or candidate for the best is wrong.
     """
     options = RankOptions(epsilon=approaches.epsilon_of(ranked.metric))
-    (answer,) = ranking.answers(
-        ranked.table(), options, error_rate=error_rate, most_planned=len(ranked.positions)
-    )
+    most = len(ranked.positions)
+    (answer,) = ranking.answers(ranked.table(), options, error_rate=error_rate, most_planned=most)
     return MetricStandings(ranked, answer, list(_few_task_differences(ranked)))
 
 

@@ -232,9 +232,8 @@ def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str
     shared = dict(set.intersection(*(set(facts[run.id].items()) for run in chosen)))
     names = [name for name in facts[chosen[0].id] if name in shared]
     while unwanted:
-        left_by = {
-            of: [run for run in unwanted if facts[run.id].get(of) == shared[of]] for of in names
-        }
+        having = [(run, facts[run.id]) for run in unwanted]
+        left_by = {of: [run for run, own in having if own.get(of) == shared[of]] for of in names}
         best = min(left_by, key=lambda name: len(left_by[name]))
         if len(left_by[best]) == len(unwanted):
             return [run.id for run in chosen]

@@ -59,9 +59,7 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
         "What further search may gain": [table("bounds", gains, level=level)] if search else [],
         "What was searched": [*_search_blocks(answer), _candidates_table(answer)],
     }
-    drawn = "nothing was drawn or fitted"
-    if search:
-        drawn = f"seed {_seed(search)}; the study is {search.folder}"
+    by = f"seed {_seed(search)}; the study is {search.folder}" if search else ""
     tell = partial(sentence_of, _ALTERNATIVE, **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     titles = ("What was found", "How sure this is", "What was not searched", "What to do next")
@@ -71,7 +69,7 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
         notes=answer.comparison.notes,
         data=_data(answer),
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
-        origin=f"Made by fairbench {VERSION}; {drawn}.",
+        origin=f"Made by fairbench {VERSION}; {by or 'nothing was drawn or fitted'}.",
         summary=doc.ExecutiveSummary(
             found=found,
             sure=[tell("chosen_by"), *answer.notes, *sure],
@@ -119,6 +117,7 @@ def _values(answer: Alternative) -> dict[str, object]:
 def _parts(answer: Alternative) -> list[list[str]]:
     """Return the names of the sentences: found, further ones on how sure that is, unseen, to do."""
     comparison, search, better = answer.comparison, answer.search, bool(answer.chosen_index)
+    is_open = search and not search.tried_all
     _, lower, upper = comparison.error_change
     kept, exceeded = upper <= answer.within, lower > answer.within
     # The most important first.
@@ -132,13 +131,9 @@ def _parts(answer: Alternative) -> list[list[str]]:
             better and answer.selected["group_at_prediction"]
         ),
         "whole": search and search.tried_all,
-        "bound": search and not search.tried_all,
+        "bound": is_open,
     }
-    sure = {
-        "looks": comparison.looks > 1,
-        "not_drawn": search is None,
-        "lemma": search and not search.tried_all,
-    }
+    sure = {"looks": comparison.looks > 1, "not_drawn": search is None, "lemma": is_open}
     unseen = {
         "read": answer.read,
         "others_unseen": True,

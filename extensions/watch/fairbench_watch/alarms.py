@@ -499,7 +499,7 @@ def _sums_at(mark: Milestone) -> dict[str, Floats]:
 
 def _new_marks(state: WatchState, new: NewCounts) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
-    sums_at = {}
+    sums = {}
     for name, now in sums_now(state).items():
         at = np.empty((len(new.stops), *now.shape))
         for group, so_far in enumerate(now):
@@ -507,12 +507,10 @@ def _new_marks(state: WatchState, new: NewCounts) -> list[Milestone]:
             rows = np.flatnonzero(new.codes[name] == group)
             running = np.concatenate([so_far[None], new.increments[rows]]).cumsum(axis=0)
             at[:, group] = running[np.searchsorted(rows, new.stops)]
-        sums_at[name] = at.tolist()
+        sums[name] = at.tolist()
     last = new.events[["row", "labels", "period"]].iloc[new.stops - 1]
-    return [
-        Milestone(row, labels, period, new.look, {name: at[i] for name, at in sums_at.items()})
-        for i, (row, labels, period) in enumerate(last.itertuples(index=False, name=None))
-    ]
+    rows = enumerate(last.itertuples(index=False, name=None))
+    return [Milestone(*of, new.look, {name: at[i] for name, at in sums.items()}) for i, of in rows]
 
 
 # The file of a watch's state: written whole, and checked when it is read.

@@ -270,8 +270,7 @@ def alternative_of_search(
         values = trial.values or in_use
         words = {name: f"{name}={value}" for name, value in values.items()}
         family = " ".join(words[name] for name in COMPONENTS if trial.values)
-        known: dict[str, Any] = {"what": " ".join(words.values())}
-        known |= {"label": candidate_name(values)}
+        known: dict[str, Any] = {"what": " ".join(words.values()), "label": candidate_name(values)}
         known |= {"gap": gap, "error": error, "group_at_prediction": needs_group[family]}
         tried.append({**known, "family": family, "seconds": trial.seconds, "reason": trial.error})
     answer = _judged(

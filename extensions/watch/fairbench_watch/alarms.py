@@ -509,8 +509,10 @@ def _new_marks(state: WatchState, new: NewCounts) -> list[Milestone]:
             at[:, group] = running[np.searchsorted(rows, new.stops)]
         sums[name] = at.tolist()
     last = new.events[["row", "labels", "period"]].iloc[new.stops - 1]
-    rows = enumerate(last.itertuples(index=False, name=None))
-    return [Milestone(*of, new.look, {name: at[i] for name, at in sums.items()}) for i, of in rows]
+    return [
+        Milestone(row, labels, period, new.look, {name: at[i] for name, at in sums.items()})
+        for i, (row, labels, period) in enumerate(last.itertuples(index=False, name=None))
+    ]
 
 
 # The file of a watch's state: written whole, and checked when it is read.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -38,16 +36,6 @@ _DATASETS = {
     Task.MULTICLASS: "simulated_classes",
     Task.REGRESSION: "simulated_regression",
 }
-
-
-@dataclass(frozen=True)
-class _Population:
-    """What is drawn before the labels: features, groups (0 is the majority), signal and scale."""
-
-    x: NDArray[np.float64]
-    group: NDArray[np.intp]
-    signal: NDArray[np.float64]
-    scale: NDArray[np.float64]
 
 
 def load(
@@ -118,15 +106,44 @@ def load(
     signal = drawn[:, 0] - drawn[:, 1] + drawn[:, 0] * drawn[:, 1]
     signal += base_rate_gap * (0.5 - group / (n_groups - 1))
     scale = np.linspace(noise, minority_noise, n_groups)[group]
-    people = _Population(drawn, group, signal, scale)
-    faults = rng(seed, "simulated faults", task, n, d)
-    labels, truth = _labels(Task(task), people, label_bias, generator, faults)
-    names = _names(n_groups)
+    faults, gaps = (rng(seed, f"simulated {kind}", task, n, d) for kind in ("faults", "gaps"))
+    minority, truth = group > 0, pd.DataFrame()
+    labels: NDArray[np.int64] | NDArray[np.float64]
+    if task == Task.BINARY:
+        p = expit(signal / scale)
+        truth["probability"] = p
+        labels = (generator.random(n) < p).astype(np.int64)
+        if label_bias:
+            labels[minority & (faults.random(n) < label_bias)] = 0
+            truth["observed"] = np.where(minority, p * (1 - label_bias), p)
+    elif task == Task.MULTICLASS:
+        above = expit((signal[:, None] - _CUTS) / scale[:, None])
+        p = -np.diff(above, axis=1, prepend=1, append=0)
+        labels = (generator.random(n)[:, None] < above).sum(axis=1)
+        truth = pd.DataFrame({f"probability_{k}": p[:, k] for k in range(len(CLASSES))})
+    else:
+        sd = 0.2 * scale * np.exp(0.5 * drawn[:, 2])
+        truth["mean"], truth["sd"] = signal, sd
+        labels = signal + sd * generator.standard_normal(n)
+        if label_bias:
+            labels = labels - label_bias * minority
+            truth["observed"] = signal - label_bias * minority
+    features = pd.DataFrame(drawn, columns=[f"x{i}" for i in range(d)])
+    if missing:
+        hidden = (gaps.random((n, 2)) < missing) & minority[:, None]
+        features[["x0", "x1"]] = np.where(hidden, np.nan, drawn[:, :2])
+    names = [MAJORITY, MINORITY]
+    if n_groups > 2:
+        names = [MAJORITY, *(f"{MINORITY} {number}" for number in range(1, n_groups))]
     sensitive = pd.Categorical.from_codes(group, names)
+    if n_groups == 2:
+        features[MINORITY] = group == 1
+    else:
+        features["group"] = sensitive
     return Dataset(
         name=_DATASETS[Task(task)],
         task=Task(task),
-        features=_features(people, names, missing, rng(seed, "simulated gaps", task, n, d)),
+        features=features,
         target=pd.Series(labels, name="y"),
         sensitive=pd.DataFrame({"group": sensitive}),
         privileged={"group": MAJORITY},
@@ -141,61 +158,9 @@ def load(
     )
 
 
-def _names(n_groups: int) -> list[str]:
-    if n_groups == 2:
-        return [MAJORITY, MINORITY]
-    return [MAJORITY, *(f"{MINORITY} {number}" for number in range(1, n_groups))]
-
-
 def _groups(uniform: NDArray[np.float64], n_groups: int, minority_share: float) -> NDArray[np.intp]:
     """Cut [0, 1) into equal minorities under `minority_share` and the majority above."""
     group = np.zeros(len(uniform), np.intp)
     minority = uniform < minority_share
     group[minority] = 1 + (uniform[minority] / minority_share * (n_groups - 1)).astype(np.intp)
     return np.minimum(group, n_groups - 1)
-
-
-def _labels(
-    task: Task,
-    people: _Population,
-    bias: float,
-    generator: np.random.Generator,
-    faults: np.random.Generator,
-) -> tuple[NDArray[np.int64] | NDArray[np.float64], pd.DataFrame]:
-    """Return the recorded labels or outcomes, and the truth."""
-    n, minority = len(people.group), people.group > 0
-    if task is Task.BINARY:
-        p = expit(people.signal / people.scale)
-        truth = pd.DataFrame({"probability": p})
-        labels = (generator.random(n) < p).astype(np.int64)
-        if bias:
-            labels[minority & (faults.random(n) < bias)] = 0
-            truth["observed"] = np.where(minority, p * (1 - bias), p)
-        return labels, truth
-    if task is Task.MULTICLASS:
-        above = expit((people.signal[:, None] - _CUTS) / people.scale[:, None])
-        p = -np.diff(above, axis=1, prepend=1, append=0)
-        labels = (generator.random(n)[:, None] < above).sum(axis=1)
-        return labels, pd.DataFrame({f"probability_{k}": p[:, k] for k in range(len(CLASSES))})
-    sd = 0.2 * people.scale * np.exp(0.5 * people.x[:, 2])
-    truth = pd.DataFrame({"mean": people.signal, "sd": sd})
-    outcome = people.signal + sd * generator.standard_normal(n)
-    if bias:
-        outcome = outcome - bias * minority
-        truth["observed"] = people.signal - bias * minority
-    return outcome, truth
-
-
-def _features(
-    people: _Population, names: list[str], missing: float, gaps: np.random.Generator
-) -> pd.DataFrame:
-    x = people.x
-    features = pd.DataFrame(x, columns=[f"x{i}" for i in range(x.shape[1])])
-    if missing:
-        hidden = (gaps.random((len(x), 2)) < missing) & (people.group > 0)[:, None]
-        features[["x0", "x1"]] = np.where(hidden, np.nan, x[:, :2])
-    if len(names) == 2:
-        features[MINORITY] = people.group == 1
-    else:
-        features["group"] = pd.Categorical.from_codes(people.group, names)
-    return features

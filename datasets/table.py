@@ -88,7 +88,17 @@ def load(
     sensitive = [sensitive] if isinstance(sensitive, str) else sensitive
     marks = [name for name in (weight, clusters) if name]
     part = TablePart(rows or "", sheet or "")
-    frame = _read(file, [target, *sensitive, *marks], sensitive, set(drop) - {*sensitive}, part)
+    if any("\ud800" <= sign <= "\udfff" for sign in str(file)):
+        raise DataError(f"{file}: the name of the file is no text: rename it")
+    if not file.is_file():
+        raise DataError(f"dataset.path: no file {file}")
+    named, without = [target, *sensitive, *marks], set(drop) - {*sensitive}
+    # Only features are read as numbers, so the labels 01, 1 and 1.0 are three labels.
+    frame = read_any_table(
+        file, named, every=True, exact=sensitive, numeric=None, without=without, part=part
+    )
+    if frame.empty:
+        raise DataError(f"{file}: no rows")
     kind = _task(frame[target], task, file)
     labels = {}
     for name in sensitive:
@@ -130,25 +140,6 @@ def load(
         weight=weights,
         clusters=None if marked is None else marked.reset_index(drop=True),
     )
-
-
-def _read(
-    file: Path, named: Sequence[str], exact: Sequence[str], without: set[str], part: TablePart
-) -> pd.DataFrame:
-    """Return all columns but those `without`; the `exact` ones exactly as they are in the file.
-
-    Only features are read as numbers, so the labels 01, 1 and 1.0 are three labels.
-    """
-    if any("\ud800" <= sign <= "\udfff" for sign in str(file)):
-        raise DataError(f"{file}: the name of the file is no text: rename it")
-    if not file.is_file():
-        raise DataError(f"dataset.path: no file {file}")
-    frame = read_any_table(
-        file, named, every=True, exact=exact, numeric=None, without=without, part=part
-    )
-    if frame.empty:
-        raise DataError(f"{file}: no rows")
-    return frame
 
 
 def _features(frame: pd.DataFrame, sensitive: Sequence[str], file: str) -> pd.DataFrame:

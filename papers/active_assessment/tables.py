@@ -543,8 +543,10 @@ def _pairs(asked: _Request) -> Numbers:
     pool = assessment.by_superclass(asked.dataset)
     passes = asked.effort.choose(_PASSES[asked.dataset], 1, 2)
     for (method, name), cause in product(TEXT.items(), ("", CODE)):
-        options = {"passes": passes, "coded": bool(cause)}
-        needed = assessment.labels_to_compare(pool, method, asked.folder, **options).mean(axis=1)
+        labels = assessment.labels_to_compare(
+            pool, method, asked.folder, passes=passes, coded=bool(cause)
+        )
+        needed = labels.mean(axis=1)
         sd = needed.std(ddof=1) if passes > 1 else float("nan")
         yield number(needed.mean(), sd, passes, method=name, setting="", cause=cause)
 

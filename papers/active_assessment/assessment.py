@@ -794,7 +794,12 @@ class ThresholdArms:
     def record(self, rows: Codes, arms: Codes, success: NDArray[np.int64]) -> None:
         """Count, in place, one label of each (replication, arm); no replication may come twice."""
         won, lost = self.posterior.successes[rows, arms], self.posterior.failures[rows, arms]
-        change = self._change(rows, arms, success)
+        # How a label changes P(theta < threshold), (N, K); nothing at 1.
+        log_t, log_rest = np.log(self.thresholds[:-1]), np.log1p(-self.thresholds[:-1])
+        log_beta = self.log_beta[rows, arms]
+        logs = won[:, None] * log_t + lost[:, None] * log_rest - log_beta[:, None]
+        step = np.where(success, -1 / won, 1 / lost)[:, None]
+        change = np.pad(np.exp(logs) * step, ((0, 0), (0, 1)))
         self.log_beta[rows, arms] += np.log(np.where(success, won, lost) / (won + lost))
         self.arms.record(rows, arms, success)
         used_up = self.unlabelled[rows, arms] == 0
@@ -802,16 +807,6 @@ class ThresholdArms:
             change[used_up] = -self.below[rows[used_up], :, arms[used_up]]
         self.below[rows, :, arms] += change
         self.expected[rows] += change
-
-    def _change(self, rows: Codes, arms: Codes, success: NDArray[np.int64]) -> Floats:
-        """Return how a label changes P(theta < threshold), (N, K); nothing at 1."""
-        won = self.posterior.successes[rows, arms][:, None]
-        lost = self.posterior.failures[rows, arms][:, None]
-        log_t, log_rest = np.log(self.thresholds[:-1]), np.log1p(-self.thresholds[:-1])
-        density = np.exp(won * log_t + lost * log_rest - self.log_beta[rows, arms][:, None])
-        change = np.zeros((len(rows), len(self.thresholds)))
-        change[:, :-1] = density * np.where(success[:, None], -1 / won, 1 / lost)
-        return change
 
     def lowest(self, generator: np.random.Generator) -> Codes:
         """Return the arm of the lowest draw, (R, 1); -1 where no row is left."""
@@ -829,20 +824,16 @@ class ThresholdArms:
         chosen[rows[chosen_positions]] = arms[chosen_positions]
         return chosen[:, None]
 
-    def _cell(self, rows: Codes, arms: Codes, uniform: Floats) -> Codes:
-        """Return how many thresholds a uniform number's quantile has reached, by bisection."""
-        # One index into the flat array is faster than three.
+    def _lowest_of(self, rows: Codes, arms: Codes, uniform: Floats) -> Codes:
+        """Return the positions of each row's lowest draw; rows are in order."""
+        # How many thresholds a uniform number's quantile has reached, by bisection. One index into
+        # the flat array is faster than three.
         flat, width = self.below.reshape(-1), self.below.shape[2]
         flat_index = rows * (width * len(self.thresholds)) + arms
         cell = np.zeros(len(rows), np.int64)
         for bit in reversed(range(_BITS)):
             probe = cell + 2**bit
             cell = np.where(flat.take(flat_index + (probe - 1) * width) <= uniform, probe, cell)
-        return cell
-
-    def _lowest_of(self, rows: Codes, arms: Codes, uniform: Floats) -> Codes:
-        """Return the positions of each row's lowest draw; rows are in order."""
-        cell = self._cell(rows, arms, uniform)
         start = np.flatnonzero(np.diff(rows, prepend=-1))
         if len(start) == 0:
             return start

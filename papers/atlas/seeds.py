@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.components.papers.atlas.multilevel import fit
-from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.arrays import Floats, rng
 from fairbench.metrics.registry import label
 from fairbench.reporting.group_tables import sentence_of
 from fairbench_rank.approaches import ApproachValues, MeasuredDifferences
@@ -79,7 +79,24 @@ def compared_seeds(
         # What is 0 in every split of both tells nothing.
         moving = (one.variances > 0) | (other.variances > 0) | (one.means != other.means)
         both = np.asarray(one.known & other.known & moving)
-        rows.append(_rows(values, metric, one, other, both))
+        posterior = fit(one, generator=rng(0, "seeds", metric), draws=300)
+        apart = one.means - other.means
+        of_effects = (posterior.effect_errors**2, np.full(both.shape, np.inf))
+        chances = {
+            "corrected": chance_apart(apart, _errors(one), _errors(other)),
+            "splits": chance_apart(apart, _of_splits(one), _of_splits(other)),
+            "band": chance_apart(posterior.effects - other.means, of_effects, _errors(other)),
+        }
+        named = [f"{row['dataset']} by {row['protect']}" for row in values.about_tasks]
+        columns = {
+            "metric": metric,
+            "task": [named[task] for task in np.nonzero(both)[1]],
+            "approach": [values.names[approach] for approach in np.nonzero(both)[0]],
+            "first": one.means[both],
+            "second": other.means[both],
+        }
+        columns |= {name: chance[both] for name, chance in chances.items()}
+        rows.append(pd.DataFrame(columns))
         dealt.append(differences[both])
         tasks.append(np.nonzero(both)[1])
     return _SeedComparison(
@@ -131,39 +148,6 @@ def _plain(table: pd.DataFrame) -> ApproachValues:
     return ApproachValues.of(table[table["error_rate"].notna() & (table["setting"] == "")])
 
 
-def _rows(
-    values: ApproachValues,
-    metric: str,
-    first: MeasuredDifferences,
-    second: MeasuredDifferences,
-    both: Mask,
-) -> pd.DataFrame:
-    """Return the rows of one metric of what both seeds measured, (P, T)."""
-    posterior = fit(first, generator=rng(0, "seeds", metric), draws=300)
-    apart = first.means - second.means
-    chances = {
-        "corrected": chance_apart(apart, _errors(first), _errors(second)),
-        "splits": chance_apart(apart, _of_splits(first), _of_splits(second)),
-        "band": chance_apart(
-            posterior.effects - second.means,
-            (posterior.effect_errors**2, np.full(both.shape, np.inf)),
-            _errors(second),
-        ),
-    }
-    approach, task = np.nonzero(both)
-    tasks = values.tasks
-    return pd.DataFrame(
-        {
-            "metric": metric,
-            "task": [f"{tasks['dataset'][t]} by {tasks['protect'][t]}" for t in task],
-            "approach": [values.names[a] for a in approach],
-            "first": first.means[both],
-            "second": second.means[both],
-            **{name: chance[both] for name, chance in chances.items()},
-        },
-    )
-
-
 def _errors(measured: MeasuredDifferences) -> tuple[Floats, Floats]:
     """Return the corrected variances of means, and their degrees of freedom, (P, T)."""
     return measured.variances * measured.inflation, np.maximum(measured.splits - 1, 1)
@@ -202,10 +186,6 @@ def lines_of(found: _SeedComparison) -> Iterator[str]:
     tasks = pluralise(table["task"].nunique(), "task", "tasks")
     approaches = pluralise(table["approach"].nunique(), "approach", "approaches")
     yield _tell("drawn", found=found, tasks=tasks, approaches=approaches)
-    yield from _told(found)
-
-
-def _told(found: _SeedComparison) -> Iterator[str]:
     share, alone = found.share("corrected"), found.share("splits")
     as_expected = "that is so" if share >= LEVEL else "that is not so"
     low, high = np.quantile(found.dealt, [0.025, 0.975])

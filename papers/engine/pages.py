@@ -150,7 +150,12 @@ def _metric_table(rows: pd.DataFrame, title: str) -> Table:
             front[0] = ""
         if keys[-1] == "our method" and row["our method"] == row["method"]:
             front[-1] = ""
-        table.add_row(*front, *_cells(row, digits))
+        theirs = f"{row['value']} ({row['sd']})" if row["sd"] else row["value"]
+        ours = digits(row["ours"])
+        if row["repeats"] > 1:
+            ours += f" ({digits(row['our sd'])})"
+        verdict = row["verdict"] if row["reproduces"] else f"({row['verdict']})"
+        table.add_row(*front, theirs, ours, digits(row["difference"]), verdict)
     return table
 
 
@@ -162,15 +167,6 @@ def _distinguishing_columns(rows: pd.DataFrame) -> list[str]:
         if name in keys and other_keys and rows.groupby(other_keys)[name].nunique().max() == 1:
             keys = other_keys
     return keys or ["method"]
-
-
-def _cells(row: dict[str, Any], digits: Callable[[Any], str]) -> list[str]:
-    theirs = f"{row['value']} ({row['sd']})" if row["sd"] else row["value"]
-    ours = digits(row["ours"])
-    if row["repeats"] > 1:
-        ours += f" ({digits(row['our sd'])})"
-    verdict = row["verdict"] if row["reproduces"] else f"({row['verdict']})"
-    return [theirs, ours, digits(row["difference"]), verdict]
 
 
 def _decimals(rows: pd.DataFrame) -> Callable[[Any], str]:
@@ -209,9 +205,14 @@ def pages(papers: Sequence[mapping.Paper]) -> dict[Path, str]:
     every = [
         (paper, list(matching.row_answers(paper, matching.recorded(paper)))) for paper in ordered
     ]
+    links = "[every row](papers/{0.name}.md), [findings](../papers/{0.name}/findings.md)"
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     parts = {
-        "brief": [_line(_brief(paper)) for paper in ordered if paper.brief],
+        "brief": [
+            _line([paper.title, paper.brief["claims"], paper.brief["found"], links.format(paper)])
+            for paper in ordered
+            if paper.brief
+        ],
         "counts": [_line(_counts_of_work(paper, rows)) for paper, rows in every],
         "names": [f"papers/{paper.name}" for paper in ordered],
     }
@@ -219,12 +220,6 @@ def pages(papers: Sequence[mapping.Paper]) -> dict[Path, str]:
     folder = PAGE.with_suffix("")
     own = {folder / f"{paper.name}.md": "\n".join(_work(paper, rows)) for paper, rows in every}
     return {PAGE: first, **own}
-
-
-def _brief(paper: mapping.Paper) -> list[str]:
-    """Return a work's line of the first table."""
-    links = f"[every row](papers/{paper.name}.md), [findings](../papers/{paper.name}/findings.md)"
-    return [paper.title, paper.brief["claims"], paper.brief["found"], links]
 
 
 def _counts_of_work(paper: mapping.Paper, rows: Sequence[matching.RowAnswer]) -> list[str]:

@@ -618,11 +618,9 @@ def curves(
     parts = (pool.name, question.name, method.file, str(replications))
     path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npz")
     if not path.exists():
-        computed = _computed_curves(pool, question, method, replications)
+        arrays = _computed_curves(pool, question, method, replications)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as file:
-            sd = {f"sd of {name}": values for name, values in computed.sd.items()}
-            arrays: dict[str, Any] = {"labels": computed.labels, **computed.batches, **sd}
             np.savez(file, **arrays)
     with np.load(path, allow_pickle=False) as stored:
         batches = {name: stored[name] for name in question.measures}
@@ -630,7 +628,9 @@ def curves(
         return Curves(stored["labels"], batches, sd)
 
 
-def _computed_curves(pool: Pool, question: Question, method: Method, replications: int) -> Curves:
+def _computed_curves(
+    pool: Pool, question: Question, method: Method, replications: int
+) -> dict[str, Any]:
     """Label all replications at once, and look every so many labels, or every round of more."""
     generator = rng(0, "active", pool.name, question.name, method.name)
     plays = 1 if method.strategy in _ONE_AT_A_TIME else question.plays
@@ -665,12 +665,9 @@ def _computed_curves(pool: Pool, question: Question, method: Method, replication
     queues = pool.queues(replications)
     seen = assess(queues, arms, chooser, observe=observe, rounds=rounds, every=every)
     bought, values, sd = (np.array(each) for each in zip(*seen, strict=True))
-    names = list(question.measures)
-    return Curves(
-        bought,
-        {name: values[:, i] for i, name in enumerate(names)},
-        {name: sd[:, i] for i, name in enumerate(names)},
-    )
+    arrays = {"labels": bought}
+    arrays |= {name: values[:, i] for i, name in enumerate(question.measures)}
+    return arrays | {f"sd of {name}": sd[:, i] for i, name in enumerate(question.measures)}
 
 
 # Which of two arms is the more accurate: labels until the answer is as sure as all labels make it.

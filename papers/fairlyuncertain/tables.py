@@ -325,16 +325,11 @@ def intervention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> N
         repeats = _repeats_of(effort)
         many = _repeats_of(effort, FEWER.get(str(method), MANY))
         run = job(_SWEEPS[str(method)], results, words, many)
-        splits = [_values(test) for test in tests(run)]
+        splits = [_metrics(counts_of(test, np.ones(len(test)))[0]) for test in tests(run)]
         yield from _rows(part, splits[:repeats], "")
         if method == "grid_search":
             yield from _rows(part, list(_rounded(run, repeats, effort)), ROUNDED)
         yield from _rows(part, splits, SPLITS)
-
-
-def _values(test: Labelled) -> dict[str, float]:
-    (counts,) = counts_of(test, np.ones(len(test)))
-    return _metrics(counts)
 
 
 def _metrics(counts: Floats) -> dict[str, float]:

@@ -272,17 +272,13 @@ def values(results: Path) -> pd.DataFrame:
             "seed": dataset["seed"],
         }
         rows += [{**reading, "metric": name, **found.loc[name]} for name in found.index]
-        rows.append({**reading, "metric": "ideal", **ideal(dataset, learner)})
+        # Each group's mean 2 p (1 - p), where p is all that the frames read say of a label.
+        chosen = {name: each for name, each in dataset.items() if name not in ("name", "verified")}
+        data = simulated_sequences.load(None, **chosen)  # type: ignore[arg-type]  # it reads no file
+        p = known(data, dataset, learner["modalities"], learner["length"])
+        by_group = pd.Series(2 * p * (1 - p)).groupby(data.sensitive["group"], observed=True).mean()
+        rows.append({**reading, "metric": "ideal", **by_group})
     return pd.DataFrame(rows)
-
-
-def ideal(options: dict[str, Any], learner: dict[str, Any]) -> dict[str, float]:
-    """Return each group's mean 2 p (1 - p), where p is all that the frames read say of a label."""
-    chosen = {name: each for name, each in options.items() if name not in ("name", "verified")}
-    data = simulated_sequences.load(None, **chosen)  # type: ignore[arg-type]  # it reads no file
-    p = known(data, options, learner["modalities"], learner["length"])
-    by_group = pd.Series(2 * p * (1 - p)).groupby(data.sensitive["group"], observed=True)
-    return by_group.mean().to_dict()
 
 
 def known(

@@ -212,8 +212,9 @@ def smallest_ours(counts: Counts, _: Random) -> Interval:
 
 def odds_ours(counts: Sequence[Counts], _: Random) -> Interval:
     """Return the folded differences of all pairs in several rates."""
-    gap = largest_gap(*(_group_limits(each, len(counts)) for each in counts))
-    return _where_all_have_rows(counts, gap.lower, gap.upper)
+    gaps = [largest_gap(_group_limits(each, len(counts))) for each in counts]
+    _, lower, upper = np.fmax.reduce(gaps)
+    return _where_all_have_rows(counts, lower, upper)
 
 
 def _group_limits(counts: Counts, rates: int = 1) -> GroupLimits:

@@ -17,7 +17,7 @@ from benchmarks.statements.simulate import EPSILON, Found, Population, Sample, T
 from benchmarks.statements.two_classes import DOZEN, Cell, names, parts
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
 from fairbench.audits.kinds import classes, numbers, unknown
-from fairbench.audits.question import Options
+from fairbench.audits.question import PROXY, SURVIVAL, Options
 from fairbench.audits.table import read_frame
 from fairbench.core.arrays import Floats
 from fairbench.data.columns import UNKNOWN
@@ -517,9 +517,8 @@ def drawn_survival(people: Observed, generator: np.random.Generator) -> Sample:
     columns = {"time": np.minimum(time, end), "event": time <= end, "risk": risk}
     table = pd.DataFrame({"sex": named(group, groups), **columns})
     options = asked(target="time", event="event", score="risk", horizon=HORIZON)
-    return Sample(
-        options, lambda: (numbers.audit_survival(options, table).findings, []), lambda: table
-    )
+    audit = numbers.AUDITS[SURVIVAL]
+    return Sample(options, lambda: (audit(options, table).findings, []), lambda: table)
 
 
 def populations_survival() -> Iterator[Population]:
@@ -581,7 +580,7 @@ def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
     table = pd.DataFrame({"G1": share, "label": label.astype(str), "score": score})
 
     def findings() -> Found:
-        return unknown.audit_proxy(options, read_frame(options, source=table)).findings, []
+        return unknown.AUDITS[PROXY](options, read_frame(options, source=table)).findings, []
 
     return Sample(options, findings, lambda: table)
 

@@ -19,7 +19,7 @@ from benchmarks.statements.simulate import EPSILON, PART, Found, Question, Sampl
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Direction
 from fairbench.audits.kinds import binary, pair, unknown
-from fairbench.audits.question import Options
+from fairbench.audits.question import MANY, Options
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import combine
@@ -508,7 +508,7 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
     risk = risk_of(2 * len(drawing.people.attributes) * len(RATE_OF))
 
     def findings() -> Found:
-        assessment = unknown.assess_selected(table, options, only_findings=True)
+        assessment = assess(table.of_selected(), options, only_findings=True)
         of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.risk)
         return [*binary.findings_of(assessment), *of_everyone], []
 
@@ -528,7 +528,8 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
     """Draw a sample of so many groups that they are estimated together."""
     rows, options, _ = drawing.draw(generator)
     frame = rows.frame()
-    return Sample(options, lambda: (unknown.audit_many(options, frame).findings, []), lambda: frame)
+    audit = unknown.AUDITS[MANY]
+    return Sample(options, lambda: (audit(options, frame).findings, []), lambda: frame)
 
 
 # The populations -----------------------------------------------------------------------------

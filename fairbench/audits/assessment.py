@@ -16,9 +16,9 @@ import pandas as pd
 
 from fairbench.audits import question
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.gaps import Gap, gaps_of, standardised_gaps, with_tipping
+from fairbench.audits.gaps import Gap, gaps_of, standardised_gaps
 from fairbench.audits.labels_needed import with_needed
-from fairbench.audits.question import CONSTRAINED, GatedOptions, Options, constraint_of
+from fairbench.audits.question import CONSTRAINED, GatedOptions, Options
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import UserError
@@ -413,7 +413,7 @@ def _constrained_threshold(
     judged : for each attribute, whether its groups meet the constraint on the other rows; see
         :func:`_judge`.
     """
-    name, bound = constraint_of(options.constraint)
+    name, bound = options.bound()
     for attribute, labels in groups.items() if name == question.RATIO else ():
         stated = [group for group in codes_of(labels)[1] if not is_missing_name(group)]
         if len(stated) < 2:
@@ -577,15 +577,12 @@ class Assessment:
         return self.table.labels_known
 
 
-def assess(
-    table: AuditTable, options: Options, *, others: int = 0, only_findings: bool = False
-) -> Assessment:
+def assess(table: AuditTable, options: Options, *, only_findings: bool = False) -> Assessment:
     """Assess a table of predictions.
 
     Parameters
     ----------
     table, options : the predictions, and what is asked about them.
-    others : how many further questions share the error rate with those on gaps and a constraint.
     only_findings : whether to skip all that findings do not need, which takes nearly all of the
         time: metrics, gaps under equal calibration, how many labels are needed, and how many wrong
         labels would undo a verdict. Findings then lack the last two.
@@ -597,7 +594,7 @@ def assess(
     """
     if table.of_decisions and options.target:
         raise UserError(sentence_of("options", "no_labels", file=options.path.name))
-    check_design(table)
+    table.check_design()
     is_posterior = options.interval == DIRICHLET
     if is_posterior and not (table.complete or table.of_decisions):
         raise UserError(sentence_of("options", "posterior", labels=table.labels_known))
@@ -612,7 +609,9 @@ def assess(
         for name in (() if table.strata is None else gap_metrics)
         if name not in fixed and (len(table.known) or name == NEEDS_NO_LABELS)
     ]
-    questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within) + others
+    questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within)
+    if table.everyone is not None:  # whose gaps are asked about, too
+        questions += len(table.groups) * len(RATE_OF)
     if options.constraint:
         questions += len(options.group)
     # An audit that also asks how rows are to be labelled, or whether conditions hold, leaves a part
@@ -645,7 +644,8 @@ def assess(
         if completion is not None:
             metrics_if_alike, if_alike = rows.evaluate(evaluator, seed, completion.counts)
             gaps = _with_supposed(gaps, if_alike, table, completion, seed)
-        gaps = with_tipping(gaps, counts, risk)
+        by_name = {of_groups.attribute: of_groups for of_groups in counts}
+        gaps = [gap.tipped(by_name[gap.attribute], risk) for gap in gaps]
         if not (table.of_decisions or table.design or table.sampling or is_posterior):
             gaps = with_needed(gaps, rows, counts, risk, seed)
         if metrics_within:
@@ -727,17 +727,6 @@ def _within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -
         evaluate_within(of_rows, evaluator, data, strata, generators)
         metrics.blocks.extend(of_rows.blocks_of(is_wanted))
     return metrics.frame()
-
-
-def check_design(table: AuditTable) -> None:
-    """Refuse weights and clusters of rows that have a label only in part.
-
-    Raises
-    ------
-    UserError : some rows have none, and there is something that needs them.
-    """
-    if table.design is not None and not (table.complete or table.of_decisions):
-        raise UserError(sentence_of("options", "label_in_every_row"))
 
 
 def rows_of(table: AuditTable) -> SomeLabels:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.audits.assessment import check_design, rows_of
+from fairbench.audits.assessment import rows_of
 from fairbench.audits.kinds import document_of, kind_of
 from fairbench.audits.question import GatedOptions, Options, column_options
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
@@ -193,7 +193,7 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
         if on_labels and not options.target:
             raise UserError(_said("fail_if", condition=on_labels[0]))
         table = read_audit_table(options, frame=frame, decisions_alone=not on_labels)
-        check_design(table)
+        table.check_design()
     single = gates.by_attribute(conditions, options.group, list(table.groups))
     compared = {
         name: _groups_to_compare(table, name, options.seed, with_labels=bool(on_labels))

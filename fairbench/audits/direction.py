@@ -73,6 +73,28 @@ class Direction:
     decisions: tuple[str, ...] = ()
     predicts: bool = False
 
+    @classmethod
+    def of(cls, names: tuple[str, str], favourable: str, decision: str) -> Direction:
+        """Return the direction of labels with these names, as the options tell it.
+
+        Parameters
+        ----------
+        favourable : a label, or the good decision's name; may be empty.
+        decision : ``GOOD/BAD``; may be empty.
+
+        Raises
+        ------
+        UserError : `favourable` is neither a label nor a decision.
+        """
+        decisions = decisions_named(decision)
+        if not favourable and {*decisions} == {*names}:
+            favourable = decisions[0]  # decisions called as labels say which label is good
+        if favourable in names:
+            return cls(names, names.index(favourable), decisions)
+        if favourable in ("", *decisions[:1]):
+            return cls(names, None, decisions)
+        raise unknown_name("favourable label", favourable, names)
+
     @property
     def good(self) -> int:
         """The label whose decisions are counted as granted: the positive one if nobody said."""
@@ -167,27 +189,76 @@ class Direction:
             on_granted = _said("on_granted", purpose=purpose, direction=self)
         yield _said("purpose", hurt=hurt, direction=self, name=name, on_granted=on_granted)
 
+    def check_said(
+        self,
+        options: Options,
+        groups: pd.Series | None,
+        predicted: Codes,
+        *,
+        times: Times | None = None,
+        side: str = "",
+    ) -> None:
+        """Ask which decision is good for a person, where the names of a file leave it open.
 
-def direction_of(names: tuple[str, str], favourable: str, decision: str) -> Direction:
-    """Return the direction of labels with these names, as the options tell it.
+        That is where a column or label 1 sounds adverse, or where decisions have names, or a
+        purpose, which takes one that is good.
 
-    Parameters
-    ----------
-    favourable : a label, or the good decision's name; may be empty.
-    decision : ``GOOD/BAD``; may be empty.
+        Parameters
+        ----------
+        groups : (n,) the groups of the first attribute; None without attributes.
+        predicted : (n,) decisions, 1 for label 1.
+        times : (n,) how often each row comes; once by default.
+        side : what a decision for label 1 is; by default a score above the threshold.
 
-    Raises
-    ------
-    UserError : `favourable` is neither a label nor a decision.
-    """
-    decisions = decisions_named(decision)
-    if not favourable and {*decisions} == {*names}:
-        favourable = decisions[0]  # decisions that have the labels' names say which label is good
-    if favourable in names:
-        return Direction(names, names.index(favourable), decisions)
-    if favourable in ("", *decisions[:1]):
-        return Direction(names, None, decisions)
-    raise unknown_name("favourable label", favourable, names)
+        Raises
+        ------
+        UserError : it was not said; the message shows what either answer means for the rows.
+        """
+        columns = (options.score, options.target, options.prediction, self.names[1])
+        adverse = [name for name in columns if _sounds_adverse(name)]
+        if self.favourable is not None or not (adverse or self.decisions or options.purpose):
+            return
+        if not (side or options.prediction):
+            side = f"{options.score} above {options.threshold:g}"
+        good = self.decisions[0] if self.decisions else "granted"
+        why = f"the decisions are for {options.purpose}"
+        if adverse:
+            why = f"{quoted(adverse[0], 30)} may be bad for a person"
+        elif self.decisions:
+            why = "decision= is given"
+        ways = [_granted(groups, predicted == label, times, good) for label in (0, 1)]
+        side = f" ({side})" if side else ""
+        file, names = options.path.name, self.names
+        question = _said("not_said", file=file, why=why, names=names, ways=ways, side=side)
+        raise OpenQuestion(question, *(f"favourable={name}" for name in names))
+
+    def reading(
+        self, options: Options, granted: Mask | None = None, times: Times | None = None
+    ) -> Iterator[str]:
+        """Yield how a file was read: what its scores foretell, and who is granted.
+
+        Parameters
+        ----------
+        options : the columns of scores and of decisions, and their threshold and scale.
+        granted : (n,) who gets the good decision, where all rows are at hand.
+        times : (n,) how often each row comes; once by default.
+        """
+        score, decided = options.score, options.prediction
+        side = f"{score} {'above' if self.good else 'of at most'} {options.threshold:g}"
+        who = f"{self.granted[:1].upper()}{self.granted[1:]}: "
+        who += f"'{decided}' says so" if decided else side
+        if granted is not None:
+            rows = count(len(granted) if times is None else times.sum())
+            who += f" ({percent_of(_share_of(granted, times))} of {rows} rows)"
+        is_rating = options.scale == RATING
+        means = "a rating, whose high values are for" if is_rating else "the probability of"
+        foretells = f"'{score}' is read as {means} '{self.names[1]}'"
+        if self.favourable is None:
+            start = f"{foretells}. " if score else ""
+            yield _said("open", start=start, who=who, names=self.names)
+            return
+        good = f"decision for '{self.names[self.good]}' is good for a person"
+        yield f"{foretells}, and a {good}. {who}." if score else f"A {good}. {who}."
 
 
 def decisions_named(decision: str) -> tuple[str, ...]:
@@ -216,50 +287,6 @@ def _sounds_adverse(text: str) -> bool:
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).casefold()
     words = re.split(r"[\W_]+", apart)
     return any(word in _ADVERSE_WORDS or word.startswith(_ADVERSE_STEMS) for word in words)
-
-
-def check_said(
-    direction: Direction,
-    options: Options,
-    groups: pd.Series | None,
-    predicted: Codes,
-    *,
-    times: Times | None = None,
-    side: str = "",
-) -> None:
-    """Ask which decision is good for a person, where the names of a file leave it open.
-
-    That is where a column or label 1 sounds adverse, or where decisions have names, or a purpose,
-    which takes one that is good.
-
-    Parameters
-    ----------
-    groups : (n,) the groups of the first attribute; None without attributes.
-    predicted : (n,) decisions, 1 for label 1.
-    times : (n,) how often each row comes; once by default.
-    side : what a decision for label 1 is; by default a score above the threshold.
-
-    Raises
-    ------
-    UserError : it was not said; the message shows what either answer means for the rows.
-    """
-    columns = (options.score, options.target, options.prediction, direction.names[1])
-    adverse = [name for name in columns if _sounds_adverse(name)]
-    if direction.favourable is not None or not (adverse or direction.decisions or options.purpose):
-        return
-    if not (side or options.prediction):
-        side = f"{options.score} above {options.threshold:g}"
-    good = direction.decisions[0] if direction.decisions else "granted"
-    why = f"the decisions are for {options.purpose}"
-    if adverse:
-        why = f"{quoted(adverse[0], 30)} may be bad for a person"
-    elif direction.decisions:
-        why = "decision= is given"
-    ways = [_granted(groups, predicted == label, times, good) for label in (0, 1)]
-    side = f" ({side})" if side else ""
-    file, names = options.path.name, direction.names
-    question = _said("not_said", file=file, why=why, names=names, ways=ways, side=side)
-    raise OpenQuestion(question, *(f"favourable={name}" for name in names))
 
 
 def _granted(groups: pd.Series | None, granted: Mask, times: Times | None, word: str) -> str:
@@ -345,41 +372,6 @@ def which_foretold(
     question = _said("unclear", column=column, means=means, names=short, ways=ways)
     likely = names if np.isnan(area) else [names[area >= 0.5]]  # noqa: PLR2004 -- of two
     return OpenQuestion(f"{start}{question}", *(f"positive={name}" for name in likely))
-
-
-def reading(
-    direction: Direction,
-    *,
-    score: str,
-    decided: str,
-    threshold: float,
-    granted: Mask | None = None,
-    times: Times | None = None,
-    scale: str = "",
-) -> Iterator[str]:
-    """Yield how a file was read: what its scores foretell, and who is granted.
-
-    Parameters
-    ----------
-    score, decided : the columns of scores and of decisions, either empty.
-    granted : (n,) who gets the good decision, where all rows are at hand.
-    times : (n,) how often each row comes; once by default.
-    scale : that of the scores, if they are no probabilities.
-    """
-    side = f"{score} {'above' if direction.good else 'of at most'} {threshold:g}"
-    who = f"{direction.granted[:1].upper()}{direction.granted[1:]}: "
-    who += f"'{decided}' says so" if decided else side
-    if granted is not None:
-        rows = count(len(granted) if times is None else times.sum())
-        who += f" ({percent_of(_share_of(granted, times))} of {rows} rows)"
-    means = "a rating, whose high values are for" if scale == RATING else "the probability of"
-    foretells = f"'{score}' is read as {means} '{direction.names[1]}'"
-    if direction.favourable is None:
-        start = f"{foretells}. " if score else ""
-        yield _said("open", start=start, who=who, names=direction.names)
-        return
-    good = f"decision for '{direction.names[direction.good]}' is good for a person"
-    yield f"{foretells}, and a {good}. {who}." if score else f"A {good}. {who}."
 
 
 def percent_of(share: float) -> str:

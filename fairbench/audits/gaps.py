@@ -13,7 +13,6 @@ from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Rows
-from fairbench.core.text import listed
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import Finding, Measure
@@ -27,7 +26,7 @@ from fairbench.inference.gaps import (
     probability_below,
     simultaneous_level,
 )
-from fairbench.inference.partial import Tipping, size_bounds, tipping, wrong_counts, wrong_rows
+from fairbench.inference.partial import Tipping, size_bounds, tipping, wrong_labels
 from fairbench.inference.posterior import Beta, central_interval
 from fairbench.inference.rates import Limits, difference_limits
 from fairbench.metrics.registry import BINARY, Rate, metrics_of, shares_of
@@ -128,6 +127,36 @@ class Gap(Measure):
     def pairs(self) -> list[tuple[str, str]]:
         """The groups that surely differ, the one of the higher rate first."""
         return [(self.names[high], self.names[low]) for high, low in self.answer.pairs]
+
+    def tipped(self, counted: GroupCounts, risk: float) -> Gap:
+        """Return the gap with how many wrong labels would undo its verdict, if it rests on labels.
+
+        Gaps of weighted or clustered rows, and those of the papers' posterior, stay as they are.
+        The wrong labels may be any. The verdict is computed again from the corrected labels, with
+        the intervals it rests on.
+        """
+        intervals, is_large = counted.intervals, self.verdict == findings.LARGE
+        is_open = not is_large and self.verdict != findings.SMALL
+        if is_open or self.assumed or self.metric == NEEDS_NO_LABELS:
+            return self
+        if isinstance(intervals, LabelledIntervals):
+            of_groups: Any = map(intervals.labels.of_group, self.compared)
+        elif type(intervals) is CountIntervals:
+            of_groups = counted.counts[self.compared]
+        else:
+            return self
+        groups = len(self.compared)
+        level = simultaneous_level(1 - risk, groups) if is_large else 1 - 2 * risk
+        found = tipping(
+            self.names,
+            self.answer.named[::-1],
+            [wrong_labels(of_group, self.rate) for of_group in of_groups],
+            np.asarray(counted.counts).sum(axis=-1)[self.compared],
+            partial(intervals.of_counts, level=level),
+            large=is_large,
+            epsilon=self.asked.bound,
+        )
+        return replace(self, tipping=found)
 
     def size(self, rates: Floats) -> Floats:
         """Return the sizes (...) that it has with rates (..., A) of its groups."""
@@ -322,9 +351,8 @@ def _draws_at(rates: Floats) -> Callable[[float], GapInterval]:
 
     def at_level(level: float) -> GapInterval:
         """Return the interval of the gap, with the leads of all groups over the others."""
-        together = simultaneous_level(level, len(mean))
-        pointwise, simultaneous = (Limits(mean, *fitted.interval(at)) for at in (level, together))
-        interval = GapInterval.of(GroupLimits(pointwise, simultaneous, shared))
+        limits = GroupLimits.at(lambda at: Limits(mean, *fitted.interval(at)), level, shared)
+        interval = GapInterval.of(limits)
         return interval._replace(upper=np.maximum(interval.upper, most))
 
     return at_level
@@ -334,42 +362,6 @@ def _draws_at(rates: Floats) -> Callable[[float], GapInterval]:
 #
 # The wrong labels may be any. The verdict is computed again from the corrected labels, with the
 # same intervals at the same level.
-
-
-def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], risk: float) -> list[Gap]:
-    """Return gaps with how many wrong labels would undo each verdict that rests on labels.
-
-    Gaps of weighted or clustered rows, and those of the papers' posterior, stay as they are.
-    """
-    by_name = {of_groups.attribute: of_groups for of_groups in counted}
-    return [replace(gap, tipping=_tipping(gap, by_name[gap.attribute], risk)) for gap in gaps]
-
-
-def _tipping(gap: Gap, counted: GroupCounts, risk: float) -> Tipping | None:
-    """Return how many wrong labels would undo a verdict; None where that is not known."""
-    intervals = counted.intervals
-    is_large = gap.verdict == findings.LARGE
-    is_open = not is_large and gap.verdict != findings.SMALL
-    if is_open or gap.assumed or gap.metric == NEEDS_NO_LABELS:
-        return None
-    if isinstance(intervals, LabelledIntervals):
-        possible = [
-            wrong_rows(intervals.labels.of_group(group), gap.rate) for group in gap.compared
-        ]
-    elif type(intervals) is CountIntervals:
-        possible = [wrong_counts(counted.counts[group], gap.rate) for group in gap.compared]
-    else:
-        return None
-    level = simultaneous_level(1 - risk, len(possible)) if is_large else 1 - 2 * risk
-    return tipping(
-        gap.names,
-        gap.answer.named[::-1],
-        possible,
-        np.asarray(counted.counts).sum(axis=-1)[gap.compared],
-        partial(intervals.of_counts, level=level),
-        large=is_large,
-        epsilon=gap.asked.bound,
-    )
 
 
 # Gaps within strata: among people of the same age band, department or the like.
@@ -385,7 +377,7 @@ def standardised_gaps(
     if table.strata is None:
         return []
     gaps = []
-    same = f"among people of the same {shared_traits(options)}"
+    same = f"among people of the same {options.shared_traits}"
     asked = Finding(findings.GAP, "", "", findings.NOT_MEASURED, bound=options.epsilon)
     asked = replace(asked, needs=f"no two have enough rows {same}", scope=f"on average {same}")
     for attribute in options.group:
@@ -496,9 +488,3 @@ def _strata(counted: Stratified, rate: Rate) -> Iterator[Row]:
         two = dict(zip(("low", "high"), names, strict=True))
         ends = {"value": value, "lower": lower, "upper": upper}
         yield {**about, **two, "rates": rates, **ends, "smallest": smallest}
-
-
-def shared_traits(options: Options) -> str:
-    """Return what people of one stratum have in common, such as ``band of age and department``."""
-    banded = {cut.rpartition(":")[0] for cut in options.cuts}
-    return listed([f"band of {name}" if name in banded else name for name in options.within])

@@ -123,9 +123,8 @@ def _supposed_gap(
     added = after - sizes
     spread = np.sqrt(added * rates * (1 - rates))
     counts = successes + np.clip(added * rates + luck * spread, 0, added)
-    together = simultaneous_level(level, counts.shape[-1])
-    pointwise, simultaneous = (quick_limits(counts, after, level=at) for at in (level, together))
-    return largest_gap(GroupLimits(pointwise, simultaneous))
+    limits = GroupLimits.at(lambda single: quick_limits(counts, after, level=single), level)
+    return largest_gap(limits)
 
 
 def _least_number(

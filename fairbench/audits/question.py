@@ -8,13 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pandas as pd
+
 from fairbench.core.errors import UserError, check_choice, check_share
 from fairbench.core.options import broken_rules, check_declared, option
-from fairbench.core.text import is_number, shortened
+from fairbench.core.text import is_number, listed, shortened
+from fairbench.data.columns import ColumnRef
 from fairbench.data.groups import bands_apart, check_bands
 from fairbench.data.tables import TablePart
 from fairbench.evaluation.gate import REQUIRED, VERDICT, check_gate, conditions_of
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
+from fairbench.inference.survey import Design
 from fairbench.metrics import registry
 from fairbench.reporting.group_tables import sentence_of
 
@@ -346,7 +350,7 @@ class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
             yield _said(name, options=self, other=f"{other}={value}")
         yield from self._names_twice()
         if self.constraint:
-            constraint_of(self.constraint)
+            self.bound()
         if self.top < 0 or (self.top > 1 and self.top != int(self.top)):
             yield _said("top", options=self)
         if self.bounds and len(self.bounds) != 2:
@@ -415,6 +419,34 @@ class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
         """The columns that are read, each once."""
         return self._named(*_COLUMNS)
 
+    @property
+    def shared_traits(self) -> str:
+        """What people of one stratum have in common, such as ``band of age and department``."""
+        banded = {cut.rpartition(":")[0] for cut in self.cuts}
+        return listed([f"band of {name}" if name in banded else name for name in self.within])
+
+    def bound(self) -> tuple[str, float]:
+        """Return the name and the bound of the constraint, such as ``ratio:0.8``.
+
+        Raises
+        ------
+        UserError : if the text is no constraint.
+        """
+        name, _, bound = self.constraint.partition(":")
+        check_choice("constraint", name, CONSTRAINED)
+        if not (is_number(bound) and 0 <= float(bound) <= 1):
+            raise UserError(_said("bound", text=self.constraint))
+        return name, float(bound)
+
+    def design(self, frame: pd.DataFrame) -> Design | None:
+        """Return how the rows of a table were sampled; None where nothing is said of it."""
+        weight = clusters = None
+        if self.weight:
+            weight = ColumnRef(self.path.name, self.weight).weights(frame)
+        if self.cluster:
+            clusters = ColumnRef(self.path.name, self.cluster).clusters(frame)
+        return Design.given(len(frame), weight, clusters)
+
 
 def check_unchanged(
     state: Path, before: Any, options: Any, given: Collection[str], *, also: Collection[str] = ()
@@ -455,20 +487,6 @@ CONSTRAINED: Mapping[str, registry.Rate] = {
     "false_positive_rate": registry.false_positive_rate,
     "false_negative_rate": registry.false_negative_rate,
 }
-
-
-def constraint_of(text: str) -> tuple[str, float]:
-    """Return the name and the bound of a constraint, such as ``ratio:0.8``.
-
-    Raises
-    ------
-    UserError : if the text is no constraint.
-    """
-    name, _, bound = text.partition(":")
-    check_choice("constraint", name, CONSTRAINED)
-    if not (is_number(bound) and 0 <= float(bound) <= 1):
-        raise UserError(_said("bound", text=text))
-    return name, float(bound)
 
 
 @dataclass(frozen=True)

@@ -259,6 +259,16 @@ class AuditTable:
         """Whether no row has a label, and all have a score."""
         return self.score is not None and not self.labels_known
 
+    def check_design(self) -> None:
+        """Refuse weights and clusters of rows that have a label only in part.
+
+        Raises
+        ------
+        UserError : some rows have none, and there is something that needs them.
+        """
+        if self.design is not None and not (self.complete or self.of_decisions):
+            raise UserError(sentence_of("options", "label_in_every_row"))
+
     @cached_property
     def known(self) -> Rows:
         """The positions of the rows with a label."""
@@ -404,7 +414,7 @@ def _read_table(
             times=times,
         )
     first = groups[options.group[0]] if groups and options.group else None
-    ways.check_said(direction, options, first, prediction, times=times)
+    direction.check_said(options, first, prediction, times=times)
     chosen = direction.decisions[0] if direction.decisions else ways.SELECTED
     if selected is not None:
         direction = direction.as_predictions()
@@ -423,7 +433,7 @@ def _read_table(
         groups,
         cells,
         direction,
-        design=design_of_options(frame, options),
+        design=options.design(frame),
         selected=selected,
         chosen=chosen,
         references=of_groups.references_of(singles, options.reference, groups) if groups else {},
@@ -477,15 +487,8 @@ def _notes_on_labels(table: AuditTable, options: Options) -> Iterator[str]:
 
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
     """Yield how scores and decisions were read."""
-    yield from ways.reading(
-        table.direction,
-        score=options.score,
-        decided=options.prediction,
-        threshold=options.threshold,
-        granted=table.prediction == table.direction.good,
-        times=table.times,
-        scale=options.scale,
-    )
+    granted = table.prediction == table.direction.good
+    yield from table.direction.reading(options, granted, table.times)
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
         chosen = table.chosen[:1].upper() + table.chosen[1:]
@@ -546,7 +549,7 @@ def _labels(
     label, names = place.labels(text, positive, decisions=of_decisions)
     nameless = unlabelled and not options.prediction and options.favourable not in names
     good = "" if nameless else columns.spelled(options.favourable)
-    direction = ways.direction_of(names, good, options.decision)
+    direction = Direction.of(names, good, options.decision)
     if unlabelled:
         return np.full(len(frame), np.nan), direction
     if options.labelled:
@@ -603,13 +606,3 @@ def read_decisions(
         good = direction.good
         label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))
     return place.decisions(text, direction.names, label_of)
-
-
-def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:
-    """Return how rows were sampled; None where nothing is said of it."""
-    weight = clusters = None
-    if options.weight:
-        weight = ColumnRef(options.path.name, options.weight).weights(frame)
-    if options.cluster:
-        clusters = ColumnRef(options.path.name, options.cluster).clusters(frame)
-    return Design.given(len(frame), weight, clusters)

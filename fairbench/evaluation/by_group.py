@@ -126,9 +126,8 @@ def impact_ratios_at(
         )
     else:
         highest = may_be_compared_with(rows)
-        wider = at(gaps.wider_level(level, highest))
         ratios, below, top = gaps.ratios_to_highest(
-            rates, wider, highest, level=level, correlation=correlation
+            at, highest, level=level, correlation=correlation
         )
         reference_index = int(top)
     columns = {

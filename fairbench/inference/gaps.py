@@ -55,7 +55,7 @@ class GroupLimits:
 
     @classmethod
     def of(
-        cls, successes: ArrayLike, size: ArrayLike, *, level: float = 0.95, rates: int = 1
+        cls, successes: ArrayLike, size: ArrayLike, level: float = 0.95, *, rates: int = 1
     ) -> GroupLimits:
         """Return the limits of rates from counts (..., G).
 
@@ -66,12 +66,21 @@ class GroupLimits:
         rates : how many different rates the statements of all pairs are about, such as 2 for
             equalized odds.
         """
-        pointwise = rate_limits(successes, size, level=level)
-        groups = pointwise.value.shape[-1]
-        wider_level = simultaneous_level(level, groups, rates)
-        if wider_level == level:
-            return cls(pointwise, pointwise)
-        return cls(pointwise, rate_limits(successes, size, level=wider_level))
+        return cls.at(lambda single: rate_limits(successes, size, level=single), level, rates=rates)
+
+    @classmethod
+    def at(
+        cls,
+        limits: Callable[[float], Limits],
+        level: float = 0.95,
+        correlation: Floats | float = 0.0,
+        *,
+        rates: int = 1,
+    ) -> GroupLimits:
+        """Return the limits (..., G) that a function makes of a level, single and of all pairs."""
+        pointwise = limits(level)
+        wider = simultaneous_level(level, pointwise.value.shape[-1], rates)
+        return cls(pointwise, pointwise if wider == level else limits(wider), correlation)
 
     def row(self, index: int) -> GroupLimits:
         """Return the limits at one position of the first axis."""
@@ -79,11 +88,15 @@ class GroupLimits:
         shared = shared if isinstance(shared, float) else row(shared)
         return GroupLimits(self.pointwise.apply(row), self.simultaneous.apply(row), shared)
 
+    def both(self, groups: Any) -> tuple[Limits, Limits]:
+        """Return the pointwise and the simultaneous limits of some groups."""
+        return self.pointwise.take(groups), self.simultaneous.take(groups)
+
     def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
         """Return the limits of some groups alone, by their positions or a mask of all."""
         places = np.arange(self.pointwise.value.shape[-1])[groups]
         shared = _between(self.correlation, places[:, None], places)
-        return GroupLimits(self.pointwise.take(groups), self.simultaneous.take(groups), shared)
+        return GroupLimits(*self.both(groups), shared)
 
     def only(
         self, groups: NDArray[np.bool_], *, unseen: NDArray[np.bool_] | None = None
@@ -152,13 +165,7 @@ def _range_quantile(level: float, groups: int) -> float:
     -----
     The range of k normals has the distribution function H(q), the integral of
     k phi(z) (Phi(z) - Phi(z - q))^(k-1), which is taken by the trapezoidal rule.
-
-    Raises
-    ------
-    ValueError : there are no two groups, or the level is not between 0 and 1.
     """
-    if groups < 2 or not 0 < level < 1:
-        raise ValueError(f"no studentised range of {groups} groups at level {level:g}")
 
     def is_less(logarithm: Floats) -> NDArray[np.bool_]:
         """Return whether the upper tail at a log quantile is larger than 1 - level."""
@@ -181,36 +188,26 @@ def pairs(limits: Limits) -> tuple[Limits, Limits]:
     )
 
 
-def largest_gap(*rates: GroupLimits) -> Limits:
-    """Return the largest difference between two groups in any of several rates, as an interval.
+def largest_gap(rates: GroupLimits) -> Limits:
+    """Return the largest difference between two of G groups (..., G) in a rate, as an interval.
 
-    Parameters
-    ----------
-    rates : the limits of G groups (..., G), of one rate, or of each of several (equalized odds),
-        made with that number of `rates`.
+    Of several rates (equalized odds), whose limits are made with that number of `rates`, the gap
+    and its limits are the largest of those of each.
 
     Returns
     -------
-    The gap. Its lower limit is the largest simultaneous lower limit of all pairs and rates. Its
-    upper limit is the largest pointwise upper limit of any pair; it needs no correction, because it
-    fails only if the limit of one pair, the truly widest, fails. The observed gap always lies
-    inside.
+    The gap. Its lower limit is the largest simultaneous lower limit of all pairs. Its upper limit
+    is the largest pointwise upper limit of any pair; it needs no correction, because it fails only
+    if the limit of one pair, the truly widest, fails. The observed gap always lies inside.
 
     A group without a value takes part with its limits, which are 0 and 1 if it has no rows. A group
     without limits takes no part. With fewer than two values all is NaN.
     """
-    limits_of_rates = []
-    for rate in rates:
-        # A pair in the other order has the same difference with the other sign.
-        first, second = np.triu_indices(rate.pointwise.value.shape[-1], 1)
-        both = rate.simultaneous, rate.pointwise
-        wide, pointwise, other_wide, other_pointwise = (
-            limits.take(groups) for groups in (first, second) for limits in both
-        )
-        shared = _between(rate.correlation, first, second)
-        sizes = _size_limits_of_pairs(wide, pointwise, other_wide, other_pointwise, shared)
-        limits_of_rates.append([np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes])
-    value, lower, upper = (np.fmax.reduce(arrays) for arrays in zip(*limits_of_rates, strict=True))
+    # A pair in the other order has the same difference with the other sign.
+    first, second = np.triu_indices(rates.pointwise.value.shape[-1], 1)
+    one, other = rates.both(first), rates.both(second)
+    sizes = _size_limits_of_pairs(one, other, _between(rates.correlation, first, second))
+    value, lower, upper = (np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes)
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
 
 
@@ -242,22 +239,18 @@ def gap_of_noise(rates: Limits, *, level: float = 0.95) -> float:
 
 
 def _size_limits_of_pairs(
-    first_wide: Limits,
-    first: Limits,
-    second_wide: Limits,
-    second: Limits,
-    correlation: Floats | float = 0.0,
+    one: tuple[Limits, Limits], other: tuple[Limits, Limits], correlation: Floats | float = 0.0
 ) -> tuple[Floats, Floats, Floats]:
     """Return the sizes of differences of pairs, with their lower and upper limits.
 
     Parameters
     ----------
-    first_wide, second_wide : both rates with simultaneous limits, which give the lower limits.
-    first, second : both rates with pointwise limits, which give the upper limits.
+    one, other : both rates with pointwise limits, which give the upper limits, and with
+        simultaneous ones, which give the lower limits.
     correlation : the correlations of the two rates' errors.
     """
-    wide = difference_limits(first_wide, second_wide, correlation)
-    pointwise = difference_limits(first, second, correlation)
+    first, second = one[0], other[0]
+    pointwise, wide = map(difference_limits, one, other, (correlation, correlation))
     upper = np.maximum(pointwise.upper, -pointwise.lower)
     if np.isnan(upper).any():
         furthest = np.maximum(first.upper - second.lower, second.upper - first.lower)
@@ -314,14 +307,11 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     """
     groups = len(rates.pointwise.value)
     step = max(1, _BLOCK // groups)
-    wide, pointwise = rates.simultaneous, rates.pointwise
     surest, upper, low, high = -np.inf, -np.inf, -1, -1
     for start in range(0, groups, step):
         rows = np.arange(start, min(start + step, groups))
-        rows_wide, rows_pointwise = (
-            Limits(*(limit[rows, None] for limit in limits)) for limits in (wide, pointwise)
-        )
-        _, lowers, uppers = _size_limits_of_pairs(rows_wide, rows_pointwise, wide, pointwise)
+        both = rates.both(rows[:, None]), rates.both(slice(None))
+        _, lowers, uppers = _size_limits_of_pairs(*both)
         lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # a group and itself
         upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))
         furthest = np.where(np.isnan(lowers), -np.inf, lowers)
@@ -437,19 +427,8 @@ def ratios_to_group(
     return ratios, below
 
 
-def wider_level(level: float, highest: Mask) -> float:
-    """Return the level at which a group's ratios to all that it is compared with hold at once."""
-    return 1 - (1 - level) / int(_compared(highest).sum(axis=1).max())
-
-
-def _compared(highest: Mask) -> Mask:
-    """Return the groups (G, G) that each is compared with: all others that may be the highest."""
-    return highest & ~np.eye(len(highest), dtype=bool)
-
-
 def ratios_to_highest(
-    rates: Limits,
-    wider: Limits,
+    at: Callable[[float], Limits],
     highest: Mask,
     *,
     level: float = 0.95,
@@ -459,8 +438,9 @@ def ratios_to_highest(
 
     Parameters
     ----------
-    rates : (..., G) the rates with limits at the level.
-    wider : (..., G) the rates with limits at :func:`wider_level` of it (Bonferroni).
+    at : a function that returns the rates (..., G) with limits at a level. It is asked for a second
+        one, too, at which a group's ratios to all that it is compared with hold at once
+        (Bonferroni).
     highest : (G,) which of the groups may be the one compared with, two or more.
     level : as in :func:`ratios_to_group`.
     correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
@@ -478,7 +458,18 @@ def ratios_to_highest(
     simultaneous limits if it is over one half, and from the pointwise ones if it is under; if they
     disagree it is one half.
     """
-    compared = _compared(highest)
+    compared = highest & ~np.eye(len(highest), dtype=bool)  # (G, G) whom each is compared with
+    rivals = int(compared.sum(axis=1).max())
+    wider_level = 1 - (1 - level) / rivals
+    rates, wider = at(level), at(wider_level)
+
+    def below_any(rates: Limits, level: float) -> Floats:
+        """Return how sure it is that the surest of the ratios compared is under four fifths."""
+        below = probability_ratio_below(
+            *pairs(rates), FOUR_FIFTHS, level=level, correlation=correlation
+        )
+        return np.where(compared, below, 0.0).max(axis=-1)
+
     pointwise = ratio_limits(*pairs(rates), correlation)
     upper = ratio_limits(*pairs(wider), correlation).upper
     among = np.where(highest, rates.value, -np.inf)
@@ -487,20 +478,9 @@ def ratios_to_highest(
     most = np.where(highest, 1.0, np.inf)
     smallest = (np.where(compared, end, np.inf).min(axis=-1) for end in (pointwise.lower, upper))
     ratios = Limits(value, *(np.minimum(limit, most) for limit in smallest))
-    below_any = _below_any(rates, compared, level, correlation)
-    rivals = int(compared.sum(axis=1).max())
-    below_any_wider = _below_any(wider, compared, wider_level(level, highest), correlation)
-    simultaneous = 1 - rivals * (1 - below_any_wider)
-    below = np.clip(0.5, np.minimum(simultaneous, below_any), np.maximum(simultaneous, below_any))
+    single, simultaneous = below_any(rates, level), 1 - rivals * (1 - below_any(wider, wider_level))
+    below = np.clip(0.5, np.minimum(simultaneous, single), np.maximum(simultaneous, single))
     return ratios, below, among.argmax(axis=-1)
-
-
-def _below_any(rates: Limits, compared: Mask, level: float, correlation: Floats | float) -> Floats:
-    """Return how sure it is that the surest of the ratios compared is under four fifths."""
-    probabilities = probability_ratio_below(
-        *pairs(rates), FOUR_FIFTHS, level=level, correlation=correlation
-    )
-    return np.where(compared, probabilities, 0.0).max(axis=-1)
 
 
 # Two classifiers on the same rows: differences of their rates, and of their gaps between groups.

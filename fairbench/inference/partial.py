@@ -6,7 +6,6 @@ serve for bounds too. Nothing in the rows says where between its bounds a rate i
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -133,8 +132,6 @@ def _largest_of_pairs(values: Floats) -> float:
 NOTHING = np.inf  # the factor that assumes nothing
 _BANDS = 5
 _LABELS_OF_BAND = 30
-_LARGEST_FACTOR = 1e4
-_STEPS = 2**20  # of factors up to it, equal in their logarithms
 _QUANTILE = 1.96  # standard errors to either side of an interval
 
 
@@ -281,19 +278,6 @@ class SelectedLabels:
             error = (np.sqrt(variance) + bias / _QUANTILE) ** 2
             rows = value * (1 - value) / (error / denominator**2)
         return corner, np.clip(np.nan_to_num(rows, nan=1.0, posinf=1.0), 1e-9, denominator)
-
-
-def largest_factor(holds: Callable[[float], bool]) -> float:
-    """Return the largest factor between odds, up to 10,000, for which a condition holds.
-
-    Parameters
-    ----------
-    holds : the condition of a factor. It must hold for 1, and for every factor below one for which
-        it holds.
-    """
-    size = float(np.log(_LARGEST_FACTOR)) / _STEPS
-    fails = bisect_left(range(_STEPS), True, key=lambda step: not holds(np.exp(step * size)))
-    return float(np.exp((fails - 1) * size))
 
 
 def _bands(score: Floats, labelled: Mask) -> Codes:
@@ -581,24 +565,26 @@ _SHARE_STEPS = 1000  # of 0 to 1, where a share of all groups' labels is wrong
 _SPLITS = 9  # ways to split wrong labels between positive and negative decisions
 
 
-def wrong_counts(counts: NDArray[np.int64], rate: Rate) -> PossibleCounts:
-    """Return the counts that a rate of one group may have, where all its rows have labels.
+def wrong_labels(group: NDArray[np.int64] | LabelledRows, rate: Rate) -> PossibleCounts:
+    """Return the counts that a rate of one group may have.
 
     Parameters
     ----------
-    counts : (4,) the confusion counts of the group.
+    group : the confusion counts (4,) of the group, where all its rows have labels, or its rows.
     rate : the rate.
     """
+    if isinstance(group, LabelledRows):
+        return _wrong_rows(group, rate)
 
     def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
-        tables = _correct_counts(counts, wrong, splits=_SPLITS)
+        tables = _correct_counts(group, wrong, splits=_SPLITS)
         return rate.successes(tables), rate.size(tables)
 
     return possible
 
 
-def wrong_rows(labels: LabelledRows, rate: Rate) -> PossibleCounts:
-    """Like :func:`wrong_counts`, but also chooses which rows are wrong, by their scores.
+def _wrong_rows(labels: LabelledRows, rate: Rate) -> PossibleCounts:
+    """Choose which rows are wrong, too, by their scores.
 
     Effective counts from few labels and scores depend on which rows are wrong. In every cell of the
     confusion table the rows of the lowest scores are tried, and those of the highest.

@@ -9,7 +9,7 @@ from scipy import stats
 from benchmarks.statements.kinds import populations
 from benchmarks.statements.simulate import Truth, is_wrong, of_findings, of_page, simulate
 from fairbench.audits.direction import RATE_OF
-from fairbench.audits.gaps import ASSUMED, Gap, _draws_at, gaps_of, with_tipping
+from fairbench.audits.gaps import ASSUMED, Gap, _draws_at, gaps_of
 from fairbench.audits.kinds import document_of
 from fairbench.audits.kinds.binary import _percent
 from fairbench.audits.table import read_frame
@@ -44,7 +44,7 @@ def counted(counts, kind=CountIntervals):
 def gaps(each, epsilon):
     bounds = bounds_of(epsilon, 1)
     result = gaps_of([each], **bounds, assumed=False)
-    return {gap.metric: gap for gap in with_tipping(result, [each], bounds["risk"])}
+    return {gap.metric: gap.tipped(each, bounds["risk"]) for gap in result}
 
 
 def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():

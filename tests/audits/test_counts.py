@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import fairbench
-from fairbench.audits.kinds.counts import audit_counts
+from fairbench.audits.kinds.counts import _audit_counts
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
 from fairbench.inference.rates import rate_limits
@@ -193,7 +193,7 @@ def test_at_most_one_page_in_twenty_says_anything_wrong():
         rates = np.array([0.5, 0.4 - 1e-9, 0.4, 0.41, 0.3 + 0.1 * (page % 3)])
         people = draw.permutation([100, 150, 400, 1000, 3000])
         frame = pd.DataFrame({"r": list("abcde"), "n": people, "s": draw.binomial(people, rates)})
-        findings = audit_counts(options, frame.astype(str)).findings
+        findings = _audit_counts(options, frame.astype(str)).findings
         truth = dict(zip("abcde", rates >= 0.4, strict=True))
         settled = [finding for finding in findings if finding.is_settled]
         said += len(settled)

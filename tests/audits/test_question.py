@@ -13,9 +13,9 @@ from fairbench.audits.assessment import _STEPS, _other_thresholds, impact_ratios
 from fairbench.audits.direction import (
     RATE_NAMES,
     RATE_OF,
+    Direction,
     _score_area,
     _sounds_adverse,
-    direction_of,
     runs_against,
 )
 from fairbench.audits.kinds.counts import says_nothing
@@ -45,7 +45,7 @@ def test_few_labels_tell_nothing_of_the_direction():
 
 @pytest.mark.parametrize("favourable", ["paid", "default"])
 def test_rates_are_named_by_the_decisions(favourable):
-    direction = direction_of(("paid", "default"), favourable, "approved/declined")
+    direction = Direction.of(("paid", "default"), favourable, "approved/declined")
     positive = "declined" if favourable == "paid" else "approved"
     assert direction.granted == "approved"
     assert direction.rate_names["statistical_parity"] == f"share {positive}"
@@ -58,7 +58,7 @@ def test_rates_are_named_by_the_decisions(favourable):
 @pytest.mark.parametrize(("favourable", "decided"), [("", "selected"), ("1", "selected"),
                                                       ("0", "predicted '1'")])  # fmt: skip
 def test_rates_in_the_fields_terms_are_explained(favourable, decided):
-    direction = direction_of(("0", "1"), favourable, "")
+    direction = Direction.of(("0", "1"), favourable, "")
     assert direction.rate_names["equal_opportunity"] == "true positive rate"
     explained = direction.rates_explained
     assert f"true positive rate (of those with '1', the share {decided})" in explained
@@ -68,13 +68,13 @@ def test_rates_in_the_fields_terms_are_explained(favourable, decided):
 
 
 def test_decisions_with_the_labels_names_say_which_label_is_good():
-    assert direction_of(("declined", "approved"), "", "approved/declined").favourable == 1
+    assert Direction.of(("declined", "approved"), "", "approved/declined").favourable == 1
 
 
 @pytest.mark.parametrize("decision", ["approved", "a/b/c", "a/a", "/a"])
 def test_two_decisions_are_named(decision):
     with pytest.raises(UserError, match="must name two decisions"):
-        direction_of(("0", "1"), "1", decision)
+        Direction.of(("0", "1"), "1", decision)
 
 
 def test_names_of_what_is_bad_for_people_are_known():

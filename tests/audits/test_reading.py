@@ -11,7 +11,6 @@ import pytest
 from fairbench.audits.assessment import assess
 from fairbench.audits.kinds import document_of
 from fairbench.audits.kinds.binary import findings_of
-from fairbench.audits.kinds.unknown import assess_selected
 from fairbench.audits.sentences import in_short
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
@@ -184,7 +183,7 @@ def test_of_the_selected_impact_ratios_are_of_everyone():
     frame["granted"] = (frame["decision"] == "Approved").astype(str)
     table, options = read(frame, *OF_LOANS, *GOOD, "selected=granted")
     shares = frame.groupby("nationality")["decision"].agg(lambda made: (made == "Approved").mean())
-    for ratio in assess_selected(table, options, only_findings=True).impact:
+    for ratio in assess(table.of_selected(), options, only_findings=True).impact:
         assert ratio["rate"] == pytest.approx(shares[ratio["group"]])
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.direction import check_said, direction_of
+from fairbench.audits.direction import Direction
 from fairbench.audits.kinds.counts import plain_answer, says_nothing, section_of, with_rules_ratio
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
@@ -157,10 +157,10 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
     score = ColumnRef(options.path.name, options.score).numbers(frame)
     median = float(np.median(score))
     above = score > median
-    direction = direction_of(("0", "1"), options.favourable, "")
+    direction = Direction.of(("0", "1"), options.favourable, "")
     sex = groups_of(frame[options.group[0]], ColumnRef(options.path.name, options.group[0]))
     side = f"{options.score} above the median {median:g}"
-    check_said(direction, replace(options, target=""), sex, above.astype(np.int64), side=side)
+    direction.check_said(replace(options, target=""), sex, above.astype(np.int64), side=side)
     low = score < median, "below", "low"
     selected, side, good = (above, "above", "high") if direction.good else low
     return selected, median, f"Counted: {options.score} {side} its median; {good} scores are good."

@@ -31,7 +31,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from pyarrow import compute
 
-from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, check_said, direction_of
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
 from fairbench.audits.question import Options, check_unchanged
 from fairbench.audits.table import asked_at_once, read_decisions, read_frame
 from fairbench.core.arrays import Floats, Mask, Rows
@@ -103,11 +103,11 @@ def _rows_of(options: WatchOptions, frame: pd.DataFrame, names: tuple[str, ...])
         score = columns.ColumnRef(file, options.score).scores(frame) if options.score else None
         if score is not None:
             columns.check_score(label, score, file, options.score)
-        direction = direction_of(label_names, columns.spelled(options.favourable), options.decision)
+        direction = Direction.of(label_names, columns.spelled(options.favourable), options.decision)
         decision = read_decisions(frame, audit_options, direction, score)
     by_name = {name: cross_columns(frame, name.split(CROSSED)) for name in options.group}
     first = by_name[options.group[0]].astype("category")
-    check_said(direction, audit_options, first, decision)
+    direction.check_said(audit_options, first, decision)
     if column := options.prediction:
         about = column, label_names, direction.decisions
         for sentence in columns.notes_on_decisions(frame[column], *about):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbench.audits import sentences
-from fairbench.audits.direction import direction_of, reading
+from fairbench.audits.direction import Direction
 from fairbench.core import VERSION
 from fairbench.core.arrays import Floats, divide
 from fairbench.core.text import count, counted, two_digits
@@ -229,9 +229,8 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
     if len(state.names) == 2:
         zero, one = state.names
         options = state.options
-        direction = direction_of((zero, one), spelled(options.favourable), options.decision)
-        score, decided = options.score, options.prediction
-        yield from reading(direction, score=score, decided=decided, threshold=options.threshold)
+        direction = Direction.of((zero, one), spelled(options.favourable), options.decision)
+        yield from direction.reading(options.audit)
     rows, labels = map(count, new)
     news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
     yield _said("watched", state=state, news=news)

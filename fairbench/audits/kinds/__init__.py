@@ -22,18 +22,14 @@ from fairbench.data.columns import AMOUNT, are_missing, class_names, name_rows_i
 from fairbench.data.groups import MOST_CELLS, MOST_GROUPS
 from fairbench.reporting.document.model import Document
 
-# The module and the function that audit the rows of each kind that is not of one classifier of two
-# classes and its groups. Only that module is imported.
-_AUDITS: Mapping[str, tuple[str, str]] = {
-    question.PAIR: ("pair", "audit_pair"),
-    question.PROXY: ("unknown", "audit_proxy"),
-    question.MANY: ("unknown", "audit_many"),
-    question.RANKING: ("numbers", "audit_ranking"),
-    question.SURVIVAL: ("numbers", "audit_survival"),
-    question.COUNTS: ("counts", "audit_counts"),
-    question.NUMBERS: ("numbers", "audit_numbers"),
-    question.PREDICTED_INTERVALS: ("numbers", "audit_numbers"),
-    question.CLASSES: ("classes", "audit_classes"),
+# The module whose `AUDITS` has the function of a kind that is not of one classifier of two classes
+# and its groups. Only that module is imported.
+_MODULES: Mapping[str, str] = {
+    question.PAIR: "pair",
+    question.COUNTS: "counts",
+    question.CLASSES: "classes",
+    **dict.fromkeys((question.PROXY, question.MANY), "unknown"),
+    **dict.fromkeys((question.RANKING, question.SURVIVAL, *question.OF_NUMBERS), "numbers"),
 }
 
 
@@ -46,11 +42,10 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
     """
     with name_rows_in_errors(frame, options.id):
         kind = kind_of(options, frame)
-        if kind not in _AUDITS:
+        if kind not in _MODULES:
             return document_of_table(options, read_audit_table(options, frame=frame))
-        module, name = _AUDITS[kind]
-        audit = getattr(import_module(f"{__name__}.{module}"), name)
-        return report.document_of(asked_at_once(options, frame, audit))
+        audits = import_module(f"{__name__}.{_MODULES[kind]}").AUDITS
+        return report.document_of(asked_at_once(options, frame, audits[kind]))
 
 
 def document_of_table(options: Options, table: AuditTable) -> Document:

@@ -17,7 +17,7 @@ import numpy as np
 from fairbench.audits import report
 from fairbench.audits.assessment import Assessment, impact_findings, impact_ratios, small_groups
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
-from fairbench.audits.gaps import FEWEST_LABELS, Gap, shared_traits
+from fairbench.audits.gaps import FEWEST_LABELS, Gap
 from fairbench.audits.labels_needed import LIKELY
 from fairbench.audits.question import RATIO, Options
 from fairbench.audits.table import AuditTable
@@ -471,7 +471,7 @@ def _sections_of(assessment: Assessment) -> Iterator[doc.Section]:
         yield doc.Section("Impact ratios", [_impact(assessment)])
     yield doc.Section("Gaps between groups", [_gaps(assessment), *_needed(assessment)])
     if assessment.within:
-        title = f"Among people of the same {shared_traits(assessment.options)}"
+        title = f"Among people of the same {assessment.options.shared_traits}"
         yield doc.Section(title, list(_within(assessment)))
     if pairs := list(_pairs(assessment.gaps)):
         yield doc.Section("Pairs of groups that surely differ", pairs, name=_PAIRS)

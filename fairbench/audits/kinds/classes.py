@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from fairbench.audits import question
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
@@ -96,7 +97,7 @@ def _no_score(options: Options, frame: pd.DataFrame) -> str:
     return _said("no_score") + (_said("or_numbers", options=options) if of_numbers else "")
 
 
-def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
+def _audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of three classes and more."""
     scores = read_multiclass(options, frame)
     labels: Mapping[str, pd.Series] = {}
@@ -193,10 +194,7 @@ def _compare_accuracies(
     lowest = replace(gap, about=findings.LOWEST)
     if (counts["labels"] > 0).sum() < 2:
         return [gap, lowest]
-
-    def at_level(level: float) -> GroupLimits:
-        return GroupLimits.of(counts["right"], counts["labels"], level=level)
-
+    at_level = partial(GroupLimits.of, counts["right"], counts["labels"])
     few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
     may_be_small = len(scores.labelled) == len(scores) or not few
     measure = Measure.of_limits(gap, names, at_level, may_be_small=may_be_small).answered(risk)
@@ -435,3 +433,6 @@ def _read_costs(path: str, classes: Sequence[str]) -> Floats:
                 raise UserError(f"{path}: {names.count(name)} {kind}s of class '{name}', not 1")
     order = [rows.index(name) for name in classes]
     return np.column_stack([numbers(frame, name, path).to_numpy()[order] for name in classes])
+
+
+AUDITS = {question.CLASSES: _audit_classes}

@@ -24,6 +24,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from fairbench.audits import question
 from fairbench.audits.assessment import impact_findings, small_groups
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
@@ -456,7 +457,7 @@ def _sum_over_others(crossed: Sequence[Row], name: str) -> list[Row]:
     return list(table.to_dict("records"))
 
 
-def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
+def _audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit a table of counts: rates, impact ratios with intervals, and what follows.
 
     Raises
@@ -592,3 +593,6 @@ def _rounded(table: _Categories) -> Section:
         for row in chain.from_iterable(table.values())
     ]
     return Section("How many people were selected", [named_table("counts", "rounded", rows)])
+
+
+AUDITS = {question.COUNTS: _audit_counts}

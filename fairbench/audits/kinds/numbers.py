@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
+from fairbench.audits import question
 from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
-from fairbench.audits.table import design_of_options
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.text import count
@@ -89,7 +89,7 @@ def _read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list
             values={f"'{predicted}'": of_all_rows},
             clusters=frame[options.cluster] if options.cluster else None,
         )
-    design = design_of_options(rows, options)
+    design = options.design(rows)
     data = Labelled(target, pd.DataFrame(columns), groups, Task.REGRESSION, design=design)
     return data, notes_on_groups(rows, options.group)
 
@@ -158,7 +158,7 @@ def _whom_left_out(gap: pd.Series) -> tuple[str, str]:
     return f"{left_out}'", why
 
 
-def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
+def _audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of numbers, or of intervals in which they lie.
 
     Intervals may cover all groups alike and still be far wider for one of them, so that of
@@ -286,7 +286,7 @@ _LONG = ("value", "lower", "upper", "n")
 _LENGTHS = 40  # of the first places
 
 
-def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
+def _audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit the ranking of a table by its scores.
 
     Raises
@@ -552,7 +552,7 @@ def _uncensored(time: Floats, event: Mask, times: Floats) -> Floats:
     return np.asarray(stats.ecdf(sample).sf.evaluate(times), float)
 
 
-def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
+def _audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predicted risks of an event by group.
 
     Raises
@@ -635,13 +635,14 @@ def _measures(
     def brier_limits(level: float) -> Limits:
         return loss_limits(moments, level=level, least=0.0)
 
-    def single_and_joint(make: Callable[[float], Limits]) -> LimitsAt:
-        """Return a function of a level that makes limits by group, and for all groups together."""
-        return lambda level: differences.GroupLimits(
-            make(level), make(differences.simultaneous_level(level, groups))
-        )
-
     return {
-        CONCORDANCE: single_and_joint(concordance_limits),
-        BRIER: single_and_joint(brier_limits),
+        CONCORDANCE: partial(differences.GroupLimits.at, concordance_limits),
+        BRIER: partial(differences.GroupLimits.at, brier_limits),
     }
+
+
+AUDITS = {
+    **dict.fromkeys(question.OF_NUMBERS, _audit_numbers),
+    question.RANKING: _audit_ranking,
+    question.SURVIVAL: _audit_survival,
+}

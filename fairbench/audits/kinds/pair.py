@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.audits import question
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_rows, more_for_open, on_labels
@@ -32,7 +33,7 @@ _ONLY_DECISIONS = "Without labels, only decisions are compared; nothing is said 
 _FEW_GROUPS = "there are not two groups of enough rows"
 
 
-def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
+def _audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
     """Compare the classifier of the column ``score=`` with that of the column ``against=``."""
     table = read_audit_table(options, frame=frame)
     other = read_audit_table(replace(options, score=options.against, against=""), frame=frame)
@@ -195,3 +196,6 @@ def _table(found: Sequence[Finding], options: Options, names: Mapping[str, str])
         }
         rows.append({**_figures(finding, names), **shown})
     return named_table("binary", "pair", rows, options=options)
+
+
+AUDITS = {question.PAIR: _audit_pair}

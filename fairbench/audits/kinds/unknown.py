@@ -8,6 +8,7 @@ few rows are estimated together, and not compared pair by pair.
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
@@ -18,7 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.assessment import Assessment, assess
+from fairbench.audits import question
+from fairbench.audits.assessment import assess
 from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
 from fairbench.audits.gaps import TOO_FEW
 from fairbench.audits.kinds.binary import audit_of
@@ -49,6 +51,8 @@ _said = functools.partial(sentence_of, "unknown")
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
+_LARGEST_FACTOR = 1e4  # by which odds of labels that are missing may differ
+_STEPS = 2**20  # of factors up to it, equal in their logarithms
 _NO_BOUNDS: Row = {"lower": np.nan, "upper": np.nan, "interval": (np.nan, np.nan)}
 
 
@@ -128,7 +132,7 @@ def _verdict(verdict: str) -> doc.TableCell:
 
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
-    assessment = assess_selected(table, options)
+    assessment = assess(table.of_selected(), options)
     found, gaps, rates = bound_everyone(table, options, assessment.risk)
     audit = audit_of(assessment)
     first, *others = audit.sections
@@ -167,14 +171,6 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         data={**audit.data, "of_everyone": data},
         counted=said("counted", labelled=labelled),
     )
-
-
-def assess_selected(
-    table: AuditTable, options: Options, *, only_findings: bool = False
-) -> Assessment:
-    """Return the assessment of the selected; questions about everyone share its error rate."""
-    questions = len(table.groups) * len(RATE_OF)
-    return assess(table.of_selected(), options, others=questions, only_findings=only_findings)
 
 
 def bound_everyone(
@@ -244,7 +240,10 @@ def _gap(
     alike = verdict(1.0)
     factor = None
     if alike in (findings.SMALL, findings.LARGE) and row["verdict"] != alike:
-        factor = partial.largest_factor(lambda odds: verdict(odds) == alike)
+        size = float(np.log(_LARGEST_FACTOR)) / _STEPS
+        steps = range(_STEPS)
+        fails = bisect_left(steps, True, key=lambda step: verdict(np.exp(step * size)) != alike)
+        factor = float(np.exp((fails - 1) * size))
     return finding, {
         **row,
         "groups": [names[group] for group in compared],
@@ -265,7 +264,7 @@ def _holds(verdict: str, factor: float | None) -> str:
     return f"{verdict}: {floor(10 * factor) / 10 if factor < 10 else floor(factor):g}"
 
 
-def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
+def _audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit groups that are known through probabilities alone.
 
     Raises
@@ -333,7 +332,7 @@ _CERTAIN = 0.95  # the probability with which that is said
 _of_many = functools.partial(sentence_of, "many")
 
 
-def audit_many(options: Options, frame: pd.DataFrame) -> Audit:
+def _audit_many(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit so many groups that they are estimated together; all of them are in a file."""
     table = read_audit_table(options, frame=frame, many=True)
     codes, groups = codes_of(table.cells)
@@ -388,13 +387,9 @@ def _gaps_of_columns(
             measure, why = table.direction.rate_name(rate.name), fixed.get(rate.name, TOO_FEW)
             asked = Finding(findings.GAP, attribute, measure, findings.NOT_MEASURED, needs=why)
             asked = replace(asked, bound=epsilon, n=int(sizes[r].sum()))
-            at = functools.partial(_limits_at, successes[r], sizes[r])
+            at = functools.partial(GroupLimits.of, successes[r], sizes[r])
             gap = Measure(asked) if rate.name in fixed else Measure.of_limits(asked, names, at)
             yield from gap.answered(risk_of(len(rates) * len(columns), risk)).conclude()
-
-
-def _limits_at(successes: Floats, sizes: Floats, level: float) -> GroupLimits:
-    return GroupLimits.of(successes, sizes, level=level)
 
 
 def _estimate_groups(
@@ -460,15 +455,11 @@ def _estimate_groups(
         frames.append(frame)
         measure, n = table.direction.rate_name(rate.name), int(total)
         template = Finding(findings.GAP, attribute, measure, findings.NOT_MEASURED, n=n)
+        why, surest = fixed.get(rate.name, TOO_FEW), list[str]()
+        gaps = [replace(template, bound=options.epsilon, needs=why)]
         if rate.name not in fixed:
             found += _unlike(frame, test_risk, template)
-        why = fixed.get(rate.name, TOO_FEW)
-        template = replace(template, bound=options.epsilon, needs=why)
-        surest, gaps = (
-            ([], [template])
-            if rate.name in fixed
-            else _surest_gap(successes[r], sizes[r], groups, template, gap_risk)
-        )
+            surest, gaps = _surest_gap(successes[r], sizes[r], groups, gaps[0], gap_risk)
         figures.append(
             {
                 "rate": rate.name,
@@ -597,3 +588,6 @@ def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str
     intervals = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
     shown = rows.assign(rate=rows["rate"].map(direction.rate_name), bar=bars(intervals, epsilon))
     return named_table("many", "groups", shown.to_dict("records"), shown=title, epsilon=epsilon)
+
+
+AUDITS = {question.PROXY: _audit_proxy, question.MANY: _audit_many}

@@ -5,7 +5,7 @@ Begin with :func:`assess`, which computes all of it from a table of predictions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import compress, groupby, product
@@ -36,13 +36,7 @@ from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.evaluation.stratified import evaluate_within
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference import few_labels
-from fairbench.inference.gaps import (
-    FOUR_FIFTHS,
-    GroupLimits,
-    largest_gap,
-    simultaneous_level,
-    smallest_ratio,
-)
+from fairbench.inference.gaps import FOUR_FIFTHS, GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.partial import size_bounds
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
@@ -218,15 +212,10 @@ def _with_supposed(
         """Return how far a verdict that follows for an open gap holds; None if none follows."""
         if gap not in follows:
             return None
-        less, weakest = next(failing(gap, LESS), (findings.NAN, ""))
-        more, strongest = next(failing(gap, MORE), (findings.NAN, ""))
-        return {
-            "follows": follows[gap],
-            "less": less,
-            "weakest": weakest,
-            "more": more,
-            "strongest": strongest,
-        }
+        ends: dict[str, Any] = {"follows": follows[gap]}
+        for factors, *names in ((LESS, "less", "weakest"), (MORE, "more", "strongest")):
+            ends |= zip(names, next(failing(gap, factors), (findings.NAN, "")), strict=True)
+        return ends
 
     return [replace(gap, stress=stress(gap)) for gap in gaps]
 
@@ -271,53 +260,39 @@ class _ScoredRows:
         design = None if self.design is None else self.design.take(chosen)
         return _ScoredRows(self.score[chosen], label, design, self.low_is_selected)
 
-    def limits(
-        self,
-        rates: Sequence[registry.Rate],
-        codes: Codes,
-        thresholds: Floats,
-        *,
-        level: float = 0.95,
-    ) -> list[GroupLimits]:
-        """Return rates of groups, (K, G) each, at thresholds (K,).
+    def at(self, codes: Codes, thresholds: Floats) -> Callable[..., GroupLimits]:
+        """Return the function of a rate, and a level, that says it of groups at thresholds, (K, G).
 
         Parameters
         ----------
         codes : (n,) the groups, each of which has rows.
+        thresholds : (K,) above which a score is a decision for label 1.
         """
-        if self.design is not None:
-            return [self._survey_limits(rate, codes, thresholds, level) for rate in rates]
-        by_prediction = counts_at(thresholds, self.label, self.score, codes)
-        by_selection = by_prediction
-        if self.low_is_selected:
-            exchanged = [registry.FP, registry.TN, registry.TP, registry.FN]
-            by_selection = by_prediction[..., exchanged]
-        counts = [
-            by_selection if rate is registry.selection_rate else by_prediction for rate in rates
-        ]
-        return [
-            GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
-            for rate, of_rate in zip(rates, counts, strict=True)
-        ]
+        counts = None
+        if self.design is None:
+            counts = counts_at(thresholds, self.label, self.score, codes)
 
-    def _survey_limits(
-        self, rate: registry.Rate, codes: Codes, thresholds: Floats, level: float
-    ) -> GroupLimits:
-        """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
-        assert self.design is not None
-        flipped = self.low_is_selected and rate is registry.selection_rate
-        label = np.zeros(len(codes)) if self.label is None else self.label
-        groups = codes.max() + 1
-        surveys = []
-        for threshold in thresholds:
-            cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)
-            surveys.append(SurveyCounts.of(cell, codes, self.design, groups=groups))
-        pointwise, simultaneous = (
-            Limits(*map(np.stack, zip(*(s.limits(rate, level=at) for s in surveys), strict=True)))
-            for at in (level, simultaneous_level(level, groups))
-        )
-        correlations = np.stack([survey.correlation(rate) for survey in surveys])
-        return GroupLimits(pointwise, simultaneous, correlations)
+        def limits_of(rate: registry.Rate, level: float = 0.95) -> GroupLimits:
+            flipped = self.low_is_selected and rate is registry.selection_rate
+            if counts is not None:
+                exchanged = [registry.FP, registry.TN, registry.TP, registry.FN]
+                of_rate = counts[..., exchanged] if flipped else counts
+                return GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level)
+            assert self.design is not None
+            label = np.zeros(len(codes)) if self.label is None else self.label
+            surveys = []
+            for threshold in thresholds:
+                cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)
+                surveys.append(SurveyCounts.of(cell, codes, self.design, groups=codes.max() + 1))
+
+            def limits(level: float) -> Limits:
+                of_surveys = (survey.limits(rate, level=level) for survey in surveys)
+                return Limits(*map(np.stack, zip(*of_surveys, strict=True)))
+
+            shared = np.stack([survey.correlation(rate) for survey in surveys])
+            return GroupLimits.at(limits, level, shared)
+
+        return limits_of
 
 
 # The curves of each attribute, a table of a few thresholds, and the one that a constraint asks for.
@@ -366,12 +341,10 @@ def _other_thresholds(
     tables = [pd.DataFrame()]
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
-        curve_rates = CURVES[:1] if label is None else CURVES
-        limits = rows.limits(curve_rates, codes, thresholds)
-        rates = {rate.name: of_rate for rate, of_rate in zip(curve_rates, limits, strict=True)}
-        pointwise = {name: of_rate.pointwise for name, of_rate in rates.items()}
+        limits_of = rows.at(codes, thresholds)
+        rates = {rate.name: limits_of(rate) for rate in (CURVES[:1] if label is None else CURVES)}
         about = {"attribute": attribute, "groups": names, "thresholds": thresholds}
-        curves.append({**about, "rates": pointwise})
+        curves.append({**about, "rates": {name: of.pointwise for name, of in rates.items()}})
         if len(names) > 1:
             selected = rates[registry.selection_rate.name]
             size = np.bincount(codes, None if rows.design is None else rows.design.weight)
@@ -410,28 +383,45 @@ def _constrained_threshold(
     changed : the share of the other rows whose decision differs from today's.
     accuracy, accuracy_before : the accuracy on the other rows at this threshold and at today's,
         with intervals; NaN without labels.
-    judged : for each attribute, whether its groups meet the constraint on the other rows; see
-        :func:`_judge`.
+    judged : for each attribute, its value chosen by, and that on the other rows with its 95 %
+        interval: value, lower and upper; before, the value there at today's threshold; and holds:
+        whether the other rows settle that the constraint holds, at the error rate `risk`, or that
+        it does not, otherwise None.
     """
     name, bound = options.bound()
-    for attribute, labels in groups.items() if name == question.RATIO else ():
+    is_ratio, rate, today = name == question.RATIO, CONSTRAINED[name], options.threshold
+    for attribute, labels in groups.items() if is_ratio else ():
         stated = [group for group in codes_of(labels)[1] if not is_missing_name(group)]
         if len(stated) < 2:
             raise UserError(f"constraint={options.constraint}: {attribute} has one group alone")
-    today = options.threshold
-    if CONSTRAINED[name] is not registry.selection_rate and rows.label is None:
+    if rate is not registry.selection_rate and rows.label is None:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
-    half = _half(rows, options.seed)
+    unit, units = np.arange(len(rows.score)), len(rows.score)
+    if rows.design is not None:  # rows of one cluster stay together
+        unit, units = rows.design.unit, rows.design.units
+    half = (rng(options.seed, "constraint").permutation(units) < units / 2)[unit]
     choosing, others = rows.subset(half), rows.subset(~half)
+
+    def measured(
+        part: _ScoredRows, labels: pd.Series, thresholds: Floats, level: float = findings.LEVEL
+    ) -> Limits:
+        """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits."""
+        codes, names = codes_of(labels)
+        limits = part.at(codes, thresholds)(rate, level)
+        counted = np.ones(len(names), bool)
+        if part is choosing:  # groups of few rows say too little to choose by
+            counted = by_group.may_be_compared_with(np.bincount(codes))
+        if is_ratio:
+            return _stated_ratio(limits, names, counted)
+        return largest_gap(limits.take(counted))
+
     candidates = np.union1d(fine, [today])
     values = {
-        attribute: _measured(
-            name, choosing, labels[half], candidates, findings.LEVEL, few=False
-        ).value
+        attribute: measured(choosing, labels[half], candidates).value
         for attribute, labels in groups.items()
     }
     # NaN meets no constraint.
-    each = (of >= bound if name == question.RATIO else of <= bound for of in values.values())
+    each = (of >= bound if is_ratio else of <= bound for of in values.values())
     meets = np.all([*each], axis=0)
     nearest = int(np.where(meets, np.abs(candidates - today), np.inf).argmin())
     threshold = float(candidates[nearest]) if meets.any() else findings.NAN
@@ -439,19 +429,23 @@ def _constrained_threshold(
     if meets.any():
         thresholds = np.array([threshold, today])
         changed = float(((others.score > threshold) != (others.score > today)).mean())
-        judged = [
-            {
-                "attribute": attribute,
-                "chosen": float(values[attribute][nearest]),
-                **_judge(name, bound, others, labels[~half], thresholds, risk),
-            }
-            for attribute, labels in groups.items()
-        ]
+        for attribute, labels in groups.items():
+            limits, wider = (
+                measured(others, labels[~half], thresholds, level)
+                for level in (findings.LEVEL, 1 - risk)
+            )
+            side = findings.side_of(*wider.at(0)[1:], bound, low_is_bad=is_ratio)
+            holds = {findings.SMALL: True, findings.LARGE: False}.get(side)
+            if holds and len(codes_of(labels[~half])[1]) < len(labels.cat.categories):
+                holds = None  # people of a group of whom these rows have none may differ
+            chosen, before = float(values[attribute][nearest]), float(limits.value[1])
+            value = dict(zip(("value", "lower", "upper"), limits.at(0), strict=True))
+            about = {"attribute": attribute, "chosen": chosen, **value}
+            judged.append({**about, "before": before, "holds": holds})
         if others.label is not None:
             everyone = np.zeros(len(others.score), np.intp)
-            (limits,) = others.limits([registry.accuracy], everyone, thresholds)
-            of_everyone = limits.pointwise.take(0)
-            accuracies = of_everyone.at(0), of_everyone.at(1)
+            accuracy = others.at(everyone, thresholds)(registry.accuracy).pointwise.take(0)
+            accuracies = accuracy.at(0), accuracy.at(1)
     return {
         "constraint": name,
         "bound": bound,
@@ -461,26 +455,6 @@ def _constrained_threshold(
         **dict(zip(("accuracy", "accuracy_before"), accuracies, strict=True)),
         "judged": judged,
     }
-
-
-def _measured(
-    name: str, rows: _ScoredRows, labels: pd.Series, thresholds: Floats, level: float, *, few: bool
-) -> Limits:
-    """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
-
-    Parameters
-    ----------
-    name : the constraint: a smallest ratio, or a largest gap in a rate.
-    few : whether groups of few rows count; they say too little to choose by.
-    """
-    codes, names = codes_of(labels)
-    (limits,) = rows.limits([CONSTRAINED[name]], codes, thresholds, level=level)
-    counted = np.ones(len(names), bool)
-    if not few:
-        counted = by_group.may_be_compared_with(np.bincount(codes))
-    if name == question.RATIO:
-        return _stated_ratio(limits, names, counted)
-    return largest_gap(limits.take(counted))
 
 
 def _stated_ratio(limits: GroupLimits, names: Sequence[str], counted: Mask) -> Limits:
@@ -494,47 +468,6 @@ def _stated_ratio(limits: GroupLimits, names: Sequence[str], counted: Mask) -> L
     if stated.sum() < 2:
         return Limits(*np.full((3, len(limits.pointwise.value)), findings.NAN))
     return smallest_ratio(limits.take(stated))
-
-
-def _judge(
-    name: str,
-    bound: float,
-    rows: _ScoredRows,
-    labels: pd.Series,
-    thresholds: Floats,
-    risk: float,
-) -> Row:
-    """Return whether an attribute's groups meet a constraint, in rows that did not choose it.
-
-    Returns
-    -------
-    value, lower and upper, that on these rows with its 95 % interval; before, the value there at
-    today's threshold; and holds: True or False where the rows settle it at the error rate `risk`,
-    otherwise None.
-
-    Parameters
-    ----------
-    thresholds : the one that was chosen, and today's.
-    """
-    limits, wider = (
-        _measured(name, rows, labels, thresholds, level, few=True)
-        for level in (findings.LEVEL, 1 - risk)
-    )
-    _, least, most = wider.at(0)
-    side = findings.side_of(least, most, bound, low_is_bad=name == question.RATIO)
-    holds = {findings.SMALL: True, findings.LARGE: False}.get(side)
-    if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
-        holds = None  # people of a group of whom these rows have none may differ
-    value = dict(zip(("value", "lower", "upper"), limits.at(0), strict=True))
-    return {**value, "before": float(limits.value[1]), "holds": holds}
-
-
-def _half(rows: _ScoredRows, seed: int) -> Mask:
-    """Return a random half of the rows; those of one cluster stay together."""
-    generator = rng(seed, "constraint")
-    if rows.design is None:
-        return generator.permutation(len(rows.score)) < len(rows.score) / 2
-    return (generator.permutation(rows.design.units) < rows.design.units / 2)[rows.design.unit]
 
 
 # Everything an audit computes from a table of predictions.

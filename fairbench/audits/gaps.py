@@ -358,12 +358,6 @@ def _draws_at(rates: Floats) -> Callable[[float], GapInterval]:
     return at_level
 
 
-# How many labels would have to be wrong for a verdict not to hold.
-#
-# The wrong labels may be any. The verdict is computed again from the corrected labels, with the
-# same intervals at the same level.
-
-
 # Gaps within strata: among people of the same age band, department or the like.
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -86,7 +87,18 @@ def check_labels_at_random(
     if clusters is not None:
         together = pd.DataFrame({"cluster": clusters.to_numpy(), "cell": cells.to_numpy()})
         compared = ~together.duplicated().to_numpy()
-    rows, names, compared = _compared_rows(is_labelled, cells, compared, times)
+    # Of the groups in which some rows have a label and others have none, the position of each row's
+    # group, and how many rows of the file with and without a label it stands for.
+    codes = cells.cat.codes.to_numpy(np.int64)
+    groups = [*map(str, cells.cat.categories)]
+    of_status = (compared & is_labelled, compared & ~is_labelled)
+    is_mixed = np.all([tally(codes[of], least=len(groups)) > 0 for of in of_status], axis=0)
+    compared &= is_mixed[codes]
+    names = [f"in {name}, " if len(groups) > 1 else "" for name in compress(groups, is_mixed)]
+    size = np.ones(len(codes), np.int64) if times is None else times
+    size, with_label = size[compared], is_labelled[compared]
+    counted = {"labelled": size * with_label, "others": size * ~with_label}
+    rows = pd.DataFrame({"cell": (np.cumsum(is_mixed) - 1)[codes[compared]], **counted})
     if classes is not None:
         classes = classes[0][compared], classes[1]
     values = {name: of_name[compared] for name, of_name in values.items()}
@@ -99,39 +111,6 @@ def check_labels_at_random(
         sentence = sentence or _unlike_values(rows, names, name, of_name, tests)
     if sentence:
         raise UserError(_said("not_at_random", file=file, sentence=sentence, advice=advice))
-
-
-def _compared_rows(
-    is_labelled: Mask, cells: pd.Series, compared: Mask, times: Times | None
-) -> tuple[pd.DataFrame, list[str], Mask]:
-    """Return the rows of groups in which some have a label and others have none.
-
-    Returns
-    -------
-    rows : (n,) the group of each row (``cell``), 0 .. K - 1, and how many rows of the file with and
-        without a label it stands for (``labelled``, ``others``).
-    names : (K,) how each group is called in a sentence.
-    compared : which rows they are.
-    """
-    codes = cells.cat.codes.to_numpy(np.int64)
-    groups = [*map(str, cells.cat.categories)]
-    of_status = [
-        np.bincount(codes[compared & rows], minlength=len(groups)) > 0
-        for rows in (is_labelled, ~is_labelled)
-    ]
-    is_mixed = np.logical_and(*of_status)
-    if not is_mixed.all():
-        compared = compared & is_mixed[codes]
-    place = np.cumsum(is_mixed) - 1
-    names = [
-        f"in {name}, " if len(groups) > 1 else ""
-        for name, mixed in zip(groups, is_mixed, strict=True)
-        if mixed
-    ]
-    size = np.ones(len(codes), np.int64) if times is None else times
-    size, with_label = size[compared], is_labelled[compared]
-    counted = {"labelled": size * with_label, "others": size * ~with_label}
-    return pd.DataFrame({"cell": place[codes[compared]], **counted}), names, compared
 
 
 def _questions(names: Sequence[str]) -> int:

@@ -205,21 +205,17 @@ def _planned_labels(
         rates[shares.argmin()] = _other_rate(options)
     luck = special.ndtri(_points(len(shares), options.seed, "plan"))
     nothing = np.zeros(len(shares))
-
-    def supposed(labels: float, level: float) -> Limits:
-        sizes = labels * (label_shares * options.among)
-        return _supposed_gap(nothing, nothing, rates, luck, sizes, level)
+    # Pairs of several groups are named at half the risk.
+    of_pair = 1 - risk / (2 if len(shares) > 2 else 1)
+    level = one_sided_level(risk) if no_difference else of_pair
 
     def chance(labels: float) -> float:
         """Return the power: the probability of the right verdict with so many labels."""
-        if no_difference:
-            return float((supposed(labels, one_sided_level(risk)).upper < gap).mean())
-        # Pairs of several groups are named at half the risk.
-        level = 1 - risk / (2 if len(shares) > 2 else 1)
-        return float((supposed(labels, level).lower > 0).mean())
+        sizes = labels * (label_shares * options.among)
+        supposed = _supposed_gap(nothing, nothing, rates, luck, sizes, level)
+        return float((supposed.upper < gap if no_difference else supposed.lower > 0).mean())
 
-    wanted = UNLIKELY, LIKELY
-    return [_least_number(chance, probability, 1, MOST) for probability in wanted]
+    return [_least_number(chance, probability, 1, MOST) for probability in (UNLIKELY, LIKELY)]
 
 
 def plan_document(options: PlanOptions) -> Document:

@@ -16,7 +16,7 @@ from fairbench.core.text import is_number, listed, shortened
 from fairbench.data.columns import ColumnRef
 from fairbench.data.groups import bands_apart, check_bands
 from fairbench.data.tables import TablePart
-from fairbench.evaluation.gate import REQUIRED, VERDICT, check_gate, conditions_of
+from fairbench.evaluation.gate import REQUIRED, VERDICT, conditions_of
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.inference.survey import Design
 from fairbench.metrics import registry
@@ -555,5 +555,4 @@ class GatedOptions(Gating, Options):
     def __post_init__(self) -> None:
         """Refuse what no file could mend."""
         super().__post_init__()
-        conditions_of(self.fail_if)
-        check_gate(self.require, self.interval)
+        conditions_of(self.fail_if, self.require, self.interval)

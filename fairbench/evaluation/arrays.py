@@ -469,7 +469,10 @@ def evaluate(
     task = Task(task)
     check_minimum("seed", seed, 0)
     evaluator = evaluator or Evaluator()
-    conditions = _conditions(fail_if, require, task, evaluator)
+    texts = [fail_if] if isinstance(fail_if, str) else list(fail_if)
+    if texts and task is not Task.BINARY:
+        raise UserError(f"fail_if is of two classes, not of {task}: leave it out")
+    conditions = gates.conditions_of(texts, require, evaluator.interval) if texts else []
     arrays = {
         "target": target,
         "prediction": prediction,
@@ -485,7 +488,8 @@ def evaluate(
     given = in_memory.by_text((privileged or {}).items(), "privileged")
     privileged = {name: text_of(label) or MISSING for name, label in given.items()}
     sensitive = _sensitive_frame(features)
-    data = _labelled(aligned, sensitive, privileged, evaluator, (task, positive, classes))
+    about = task, positive, classes
+    data = _labelled(aligned, sensitive, privileged, evaluator.intersections, about)
     table = evaluator.table(data, [rng(seed, "posterior")])
     if within is not None:
         strata = _strata(bands, data, evaluator)
@@ -511,7 +515,7 @@ def _labelled(
     arrays: Mapping[str, Any],
     sensitive: pd.DataFrame,
     privileged: Mapping[str, str],
-    evaluator: Evaluator,
+    intersections: int,
     about: tuple[Task, object, Sequence[object] | None],
 ) -> Labelled:
     """Return checked predictions with their labels, and groups by their attributes (n, A).
@@ -537,27 +541,14 @@ def _labelled(
         if label not in groups_of and any(any(label_notes(name, (label, g))) for g in groups_of):
             raise unknown_name(f"group of {name} in privileged", label, groups_of)
     references |= privileged
-    if evaluator.intersections > 1:
+    if intersections > 1:
         check_combinable(sensitive, "sensitive_features")
-    check_few_groups(sensitive, evaluator.intersections, "sensitive_features")
-    groups = group_columns(sensitive, references, evaluator.intersections)
+    check_few_groups(sensitive, intersections, "sensitive_features")
+    groups = group_columns(sensitive, references, intersections)
     design = Design.given(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: intervals need at least two clusters")
     return Labelled(y, predictions, groups, task, design=design, classes=names)
-
-
-def _conditions(
-    fail_if: str | Sequence[str], require: str, task: Task, evaluator: Evaluator
-) -> list[gates.Condition]:
-    """Return the conditions of a gate; refuse those that this task or evaluator cannot judge."""
-    texts = [fail_if] if isinstance(fail_if, str) else list(fail_if)
-    if not texts:
-        return []
-    gates.check_gate(require, evaluator.interval)
-    if task is not Task.BINARY:
-        raise UserError(f"fail_if is of two classes, not of {task}: leave it out")
-    return gates.conditions_of(texts)
 
 
 def _strata(within: Mapping[str, NDArray[Any]], data: Labelled, evaluator: Evaluator) -> pd.Series:

@@ -282,30 +282,86 @@ class Evaluator:
                 table.blocks.append(replace(block, settings=settings))
         for groups in data.coded.values():
             if len(groups) > 1:
-                _add_averages(table, data, groups, self, generators)
+                self._add_averages(table, data, groups, generators)
+
+    def _add_averages(
+        self, table: MetricTable, data: Labelled, groups: Groups, generators: Generators
+    ) -> None:
+        """Add all forms of the average of the classes' gaps between the groups of one attribute.
+
+        The lower limit of an average is the average of the classes' simultaneous lower limits, as
+        no gap is negative, however noisy. Its upper limit is the average of their pointwise upper
+        limits: the error of an average is at most the average error, and the largest gap is that of
+        one class.
+        """
+        widest = metrics_of(BINARY, "widest")
+        metrics = [widest[name] for name in _GAPS]
+
+        def count(label: Labelled, level: float = table.level) -> GroupCounts:
+            """Return the counts of a label, drawn as if nothing had been drawn before."""
+            of_rows = label.target, label.column("prediction"), deepcopy(generators)
+            return replace(self, level=level).count(groups, *of_rows, design=data.design)
+
+        def gaps_of(
+            counts: GroupCounts, metrics: Sequence[Metric] = metrics
+        ) -> tuple[Floats, NDArray[np.int64], Statuses]:
+            """Return gaps with both limits (3, M, S), their rows (M, S), and their statuses."""
+            _, interval, values, sizes, statuses = counts.gaps(metrics, table.minimum)
+            shape = len(metrics), len(table.splits)
+            limits = np.reshape([values, interval.lower, interval.upper], (3, *shape))
+            return limits, sizes.reshape(shape), statuses.apply(lambda array: array.reshape(shape))
+
+        def add(name: str, limits: Floats, n: NDArray[np.int64], status: Statuses) -> None:
+            value, lower, upper = limits[..., None]
+            about = n[:, None], groups.attribute
+            table.add(name, value, *about, interval=(lower, upper), status=status[:, None])
+
+        labels = [_as_label(data, k) for k in range(len(data.classes))]
+        counts_of_classes = [count(label) for label in labels]
+        of_classes, sizes, statuses = zip(*map(gaps_of, counts_of_classes), strict=True)
+        limits = np.stack(of_classes)  # (C, 3, M, S)
+        # Bonferroni's correction, so that the intervals of all classes hold at once.
+        wider_level = 1 - (1 - table.level) / len(labels)
+        limits[:, 1] = [gaps_of(count(label, wider_level))[0][1] for label in labels]
+        no_gap = np.isnan(limits[:, 0])
+        fewest = np.where(no_gap, np.iinfo(np.int64).max, sizes).min(axis=0)
+        n_rows = np.where(no_gap.all(axis=0), 0, fewest)
+        for m, metric in enumerate(metrics):
+            totals = (registry.total(of.intervals.counts_of(metric)) for of in counts_of_classes)
+            shares = np.array([registry.base_rate(of).reshape(1, -1) for of in totals])
+            of_metric = [of_class[m] for of_class in statuses]
+            status = _status(of_metric, no_gap[:, m].all(axis=0), data.classes)
+            for form in FORMS:
+                averages = average_gaps(form, limits[:, :, m], shares)
+                add(f"{metric.name}_{form}", averages, n_rows[m], status)
+        # The parity whose classes are weighted within each group has no interval. It rests on all
+        # rows of the groups, as each class's selection rate does.
+        parity = _GAPS.index("statistical_parity")
+        of_parity = np.stack([c.intervals.counts_of(metrics[parity]) for c in counts_of_classes])
+        among = counts_of_classes[0].intervals.compared([metrics[parity]])[0]
+        sums = np.where(among, group_weighted(of_parity), NAN)
+        value = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
+        of_groups = np.full((3, len(table.splits)), NAN)
+        of_groups[0] = np.where(among.sum(axis=-1) < 2, NAN, value)
+        name = "statistical_parity_group_weighted"
+        add(name, of_groups, sizes[0][parity], statuses[0][parity])
+        micro, rows, status = gaps_of(count(_as_label(data)), [widest["accuracy_gap"]])
+        add("equal_opportunity_micro", micro[:, 0], rows[0], status[0])
 
     def _add_abstention(
         self, table: MetricTable, data: Labelled, validation: Labelled | None, attribute: str
     ) -> None:
         """Add the error of the rows kept at each rate of abstention, and of labels its gaps."""
-        if "uncertainty" not in data.predictions or attribute not in data.groups:
+        is_known = "uncertainty" in data.predictions and attribute in data.groups
+        if not is_known or data.task is Task.REGRESSION:
             return
+        tested, chooser, left_out = data, data if self.choose_on == "test" else validation, [""]
         if data.task is Task.MULTICLASS:
-            of_right = table.without_rows()
-            rates = self.abstention_rates
-            abstention.evaluate_abstention(of_right, _as_label(data), None, rates, (), attribute)
-            gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
-            table.blocks.extend(of_right.blocks_of(lambda name: name not in gaps))
-        elif data.task is Task.BINARY:
-            abstention.evaluate_abstention(
-                table,
-                data,
-                data if self.choose_on == "test" else validation,
-                rates=self.abstention_rates,
-                candidates=CANDIDATES,
-                attribute=attribute,
-                objectives=self.choose_by,
-            )
+            tested, chooser = _as_label(data), None
+            left_out = ["abstention_statistical_parity", "abstention_equalized_odds"]
+        added, about = table.without_rows(), (self.abstention_rates, CANDIDATES, attribute)
+        abstention.evaluate_abstention(added, tested, chooser, *about, self.choose_by)
+        table.blocks.extend(added.blocks_of(lambda name: name not in left_out))
 
 
 def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bins: int) -> None:
@@ -516,78 +572,6 @@ def _as_label(data: Labelled, k: int | None = None) -> Labelled:
 def _is_of(name: str, metrics: Sequence[str]) -> bool:
     """Say whether a name is that of one of some metrics, or of what compares groups by one."""
     return any(name == metric or name.startswith(f"{metric}_") for metric in metrics)
-
-
-def _add_averages(
-    table: MetricTable,
-    data: Labelled,
-    groups: Groups,
-    evaluator: Evaluator,
-    generators: Generators,
-) -> None:
-    """Add all forms of the average of the classes' gaps between the groups of one attribute.
-
-    The lower limit of an average is the average of the classes' simultaneous lower limits, as no
-    gap is negative, however noisy. Its upper limit is the average of their pointwise upper limits:
-    the error of an average is at most the average error, and the largest gap is that of one class.
-    """
-    widest = metrics_of(BINARY, "widest")
-    metrics = [widest[name] for name in _GAPS]
-
-    def count(label: Labelled, level: float = table.level) -> GroupCounts:
-        """Return the counts of a label, drawn as if nothing had been drawn before."""
-        hard = label.column("prediction")
-        drawn = deepcopy(generators)
-        at_level = replace(evaluator, level=level)
-        return at_level.count(groups, label.target, hard, drawn, design=data.design)
-
-    def gaps_of(
-        counts: GroupCounts, metrics: Sequence[Metric] = metrics
-    ) -> tuple[Floats, NDArray[np.int64], Statuses]:
-        """Return gaps with both limits (3, M, S), their rows (M, S), and their statuses."""
-        _, interval, values, sizes, statuses = counts.gaps(metrics, table.minimum)
-        shape = len(metrics), len(table.splits)
-        limits = np.reshape([values, interval.lower, interval.upper], (3, *shape))
-        return limits, sizes.reshape(shape), statuses.apply(lambda array: array.reshape(shape))
-
-    def add(name: str, limits: Floats, n: NDArray[np.int64], status: Statuses) -> None:
-        value, lower, upper = limits[..., None]
-        about = n[:, None], groups.attribute
-        table.add(name, value, *about, interval=(lower, upper), status=status[:, None])
-
-    labels = [_as_label(data, k) for k in range(len(data.classes))]
-    counts_of_classes = [count(label) for label in labels]
-    of_classes, sizes, statuses = zip(*map(gaps_of, counts_of_classes), strict=True)
-    limits = np.stack(of_classes)  # (C, 3, M, S)
-    # Bonferroni's correction, so that the intervals of all classes hold at once.
-    wider_level = 1 - (1 - table.level) / len(labels)
-    limits[:, 1] = [gaps_of(count(label, wider_level))[0][1] for label in labels]
-    no_gap = np.isnan(limits[:, 0])
-    fewest = np.where(no_gap, np.iinfo(np.int64).max, sizes).min(axis=0)
-    n_rows = np.where(no_gap.all(axis=0), 0, fewest)
-    for m, metric in enumerate(metrics):
-        totals = [
-            registry.total(counts.intervals.counts_of(metric)) for counts in counts_of_classes
-        ]
-        shares = np.array([np.reshape(registry.base_rate(counts), (1, -1)) for counts in totals])
-        of_metric = [of_class[m] for of_class in statuses]
-        status = _status(of_metric, no_gap[:, m].all(axis=0), data.classes)
-        for form in FORMS:
-            averages = average_gaps(form, limits[:, :, m], shares)
-            add(f"{metric.name}_{form}", averages, n_rows[m], status)
-    # The parity whose classes are weighted within each group has no interval. It rests on all rows
-    # of the groups, as each class's selection rate does.
-    parity = _GAPS.index("statistical_parity")
-    of_parity = np.stack([c.intervals.counts_of(metrics[parity]) for c in counts_of_classes])
-    among = counts_of_classes[0].intervals.compared([metrics[parity]])[0]
-    sums = np.where(among, group_weighted(of_parity), NAN)
-    value = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
-    of_groups = np.full((3, len(table.splits)), NAN)
-    of_groups[0] = np.where(among.sum(axis=-1) < 2, NAN, value)
-    name = "statistical_parity_group_weighted"
-    add(name, of_groups, sizes[0][parity], statuses[0][parity])
-    micro, rows, status = gaps_of(count(_as_label(data)), [widest["accuracy_gap"]])
-    add("equal_opportunity_micro", micro[:, 0], rows[0], status[0])
 
 
 def _status(of_classes: Sequence[Statuses], no_value: Mask, classes: Sequence[str]) -> Statuses:

@@ -130,33 +130,32 @@ def _judged_metrics() -> Mapping[str, Metric]:
     return MappingProxyType({**gaps, **metrics_of(BINARY, "rate")})
 
 
-def conditions_of(texts: Sequence[str]) -> list[Condition]:
+def conditions_of(
+    texts: Sequence[str], require: str = VERDICT, interval: str = FREQUENTIST
+) -> list[Condition]:
     """Return the conditions that texts mean.
 
+    Parameters
+    ----------
+    require : what the gate requires.
+    interval : the kind of intervals.
+
     Raises
     ------
-    UserError : one that cannot be read, of an unknown measure, with the failing side on the wrong
+    UserError : an unknown requirement, or intervals that do not hold in repeated samples; a
+        condition that cannot be read, of an unknown measure, with the failing side on the wrong
         side of its bound, or with a bound that decides nothing; or the same condition twice.
-    """
-    conditions = [_read(text.strip()) for text in texts]
-    for i, condition in enumerate(conditions):
-        if condition in conditions[:i]:
-            raise UserError(f"fail_if= names {condition} twice: leave one of them out")
-    return conditions
-
-
-def check_gate(require: str, interval: str = FREQUENTIST) -> None:
-    """Refuse what no gate can be made of.
-
-    Raises
-    ------
-    UserError : an unknown requirement, or intervals that do not hold in repeated samples.
     """
     check_choice("require", require, REQUIRED)
     if interval != FREQUENTIST:
         raise UserError(
             f"fail_if= needs intervals that hold in repeated samples: leave interval={interval} out"
         )
+    conditions = [_read(text.strip()) for text in texts]
+    for i, condition in enumerate(conditions):
+        if condition in conditions[:i]:
+            raise UserError(f"fail_if= names {condition} twice: leave one of them out")
+    return conditions
 
 
 def by_attribute(

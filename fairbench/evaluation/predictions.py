@@ -80,40 +80,36 @@ def read_predictions(
         raise UserError(f"{method}: '{scores[0]}' is the score of a single class: name all")
     if classes and len(scores) not in (0, classes):
         raise UserError(f"{method}: {len(scores)} scores of {classes} classes: name all")
-    for name, values in () if keep_invalid else arrays.items():
-        _check(values, name, task, method, classes=max(classes, len(scores), 2))
-    if scores and not keep_invalid:
+    if keep_invalid:
+        return table
+
+    def refuse(bad: NDArray[np.bool_], what: str, name: str) -> None:
+        if bad.any():
+            raise UserError(
+                f"{method}: column '{name}' is {what} in {int(bad.sum())} of {len(bad)} rows "
+                f"(first: row {int(np.flatnonzero(bad)[0])})"
+            )
+
+    several = max(classes, len(scores))
+    for name, values in arrays.items():
+        if _INTERVAL.fullmatch(name):
+            refuse(np.isnan(values), "NaN", name)
+            continue
+        refuse(~np.isfinite(values), "not finite", name)
+        if name == "score" or _CLASS.fullmatch(name):
+            refuse((values < 0) | (values > 1), "outside [0, 1]", name)
+        if name == "prediction" and several > 2:
+            refuse(~np.isin(values, range(several)), f"no class of 0 .. {several - 1}", name)
+        elif (name == "prediction" and task is not Task.REGRESSION) or _SET.fullmatch(name):
+            refuse(~np.isin(values, (0, 1)), "neither 0 nor 1", name)
+        if name in _NON_NEGATIVE:
+            refuse(values < 0, "negative", name)
+        if name == "sd" and task is Task.REGRESSION:
+            refuse(values == 0, "exactly 0", name)
+    if scores:
         total = table[scores].to_numpy().sum(axis=1)
-        _refuse(abs(total - 1) > _ROUNDING, "not 1 in sum", ", ".join(scores), method)
+        refuse(abs(total - 1) > _ROUNDING, "not 1 in sum", ", ".join(scores))
     return table
-
-
-def _check(
-    values: NDArray[np.float64], name: str, task: Task, method: str, *, classes: int
-) -> None:
-    """Refuse the first kind of value that a column of predictions cannot have."""
-    if _INTERVAL.fullmatch(name):
-        _refuse(np.isnan(values), "NaN", name, method)
-        return
-    _refuse(~np.isfinite(values), "not finite", name, method)
-    if name == "score" or _CLASS.fullmatch(name):
-        _refuse((values < 0) | (values > 1), "outside [0, 1]", name, method)
-    if name == "prediction" and classes > 2:
-        _refuse(~np.isin(values, range(classes)), f"no class of 0 .. {classes - 1}", name, method)
-    elif (name == "prediction" and task is not Task.REGRESSION) or _SET.fullmatch(name):
-        _refuse(~np.isin(values, (0, 1)), "neither 0 nor 1", name, method)
-    if name in _NON_NEGATIVE:
-        _refuse(values < 0, "negative", name, method)
-    if name == "sd" and task is Task.REGRESSION:
-        _refuse(values == 0, "exactly 0", name, method)
-
-
-def _refuse(bad: NDArray[np.bool_], what: str, name: str, method: str) -> None:
-    if bad.any():
-        raise UserError(
-            f"{method}: column '{name}' is {what} in {int(bad.sum())} of {len(bad)} rows "
-            f"(first: row {int(np.flatnonzero(bad)[0])})"
-        )
 
 
 Why = Callable[[int], str]
@@ -354,6 +350,11 @@ class AllGroups:
     def order(self) -> Codes:
         """The indices of `codes` ordered by cell, and in a cell as the rows come."""
         return by_group(self.codes, len(self))
+
+    @property
+    def clustered(self) -> bool:
+        """Whether rows belong together."""
+        return self.design is not None and self.design.clustered
 
     @cached_property
     def repeated(self) -> Design | None:

@@ -21,7 +21,7 @@ from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Settin
 from fairbench.inference import scores
 from fairbench.inference.means import Level, around, at_levels, loss_limits
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
-from fairbench.inference.survey import Design, SurveyCounts, sums
+from fairbench.inference.survey import SurveyCounts, sums
 from fairbench.metrics import probability
 from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of, selection_rate
 
@@ -238,7 +238,7 @@ def evaluate_scores(
     if "score" in data.predictions:
         data = data.take(_in_order(data.predictions["score"].to_numpy(), data))
     columns = {str(name): data.predictions[name].to_numpy() for name in data.predictions}
-    target, design, all_groups = data.target, data.design, AllGroups.of_labelled(data)
+    target, all_groups = data.target, AllGroups.of_labelled(data)
     metrics = metrics_of(BINARY, "mean", "auc", "none")
     batches = list(
         metric_batches.declared_batches(metrics.values(), target, columns, all_groups, KINDS)
@@ -247,20 +247,19 @@ def evaluate_scores(
     add_calibration = None
     if "score" in columns:
         diagrams = _all_bins(all_groups, target, columns["score"], bins)
-        about: Any = {"n_bins": bins, "level": table.level, "position": after}
-        batches.append(_calibration_batch(_CALIBRATION, [diagrams], all_groups, **about))
+        batches.append(_calibration_batch(_CALIBRATION, [diagrams], all_groups, after))
 
         def add_calibration(groups: Groups) -> None:
-            _add_multicalibration(table, all_groups, diagrams, groups, bins)
+            _add_multicalibration(table, all_groups, diagrams, groups)
             if not groups.attribute:
-                _add_diagram(table, target, columns["score"], groups, design, bins)
+                _add_diagram(table, all_groups, target, columns["score"], bins)
 
     batches += _set_batches(target, columns, levels, all_groups, after + 1)
     metric_batches.add_estimates(table, all_groups, batches, after_each=add_calibration)
 
 
 def _add_multicalibration(
-    table: MetricTable, all_groups: AllGroups, bins: scores.Bins, groups: Groups, n_bins: int
+    table: MetricTable, all_groups: AllGroups, bins: scores.Bins, groups: Groups
 ) -> None:
     """Add the largest calibration error of an attribute's groups, or of all groups."""
     if len(all_groups.attributes) == 1:
@@ -284,7 +283,7 @@ def _add_multicalibration(
     plain = np.where(among, scores.plug_in(diagrams), -np.inf).max(axis=1)
     value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
     ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
-    if all_groups.design is not None and all_groups.design.clustered:
+    if all_groups.clustered:
         ends = np.full_like(ends, NAN)
     least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
     status = Statuses.ok((groups.splits, 1))
@@ -298,20 +297,16 @@ def _add_multicalibration(
         interval=(ends[0][:, None], ends[1][:, None]),
         needed=_why_clustered(0),
         statistic=(VALUE, DEBIASED),
-        setting=Setting(bins=n_bins),
+        setting=Setting(bins=bins.size.shape[-1]),
         status=status,
     )
 
 
 def _add_diagram(
-    table: MetricTable,
-    target: Floats,
-    score: Floats,
-    everyone: Groups,
-    design: Design | None,
-    bins: int,
+    table: MetricTable, all_groups: AllGroups, target: Floats, score: Floats, bins: int
 ) -> None:
     """Add the mean score and the share of label 1 in each bin of equal width that has rows."""
+    everyone, design = all_groups.attributes[0], all_groups.design
     cells = bins * everyone.codes + probability.bins_of_width(score, bins)
     present, bin_index, size = np.unique(cells, return_inverse=True, return_counts=True)
     # The bins of a split that have rows are numbered from 0.
@@ -347,8 +342,6 @@ def _add_diagram(
 
 def _in_order(score: Floats, data: Labelled) -> Codes:
     """Return the order of rows by split, and by score in a split."""
-    if data.splits == 1:
-        return np.argsort(score, kind="stable")
     return np.lexsort((score, data.split))
 
 
@@ -380,13 +373,7 @@ def _largest_calibration_error(
 
 
 def _calibration_batch(
-    metric: str,
-    diagrams: Sequence[scores.Bins],
-    all_groups: AllGroups,
-    *,
-    n_bins: int,
-    level: float,
-    position: int,
+    metric: str, diagrams: Sequence[scores.Bins], all_groups: AllGroups, position: int
 ) -> metric_batches.Batch:
     """Return calibration errors as they are printed, and less what chance adds to them.
 
@@ -396,19 +383,16 @@ def _calibration_batch(
     ----------
     diagrams : the diagram of the label, or that of each of several classes. The errors of classes
         are averaged, and their intervals hold at once.
-    n_bins : how many bins the diagrams have.
-    level : the level of the intervals.
     position : the position of their rows among those of other metrics.
     """
-    clustered = all_groups.design is not None and all_groups.design.clustered
     plain = np.mean([scores.plug_in(diagram) for diagram in diagrams], axis=0)
     plain = np.where(all_groups.statuses().is_ok, plain, NAN)
-    debiased = _mean_calibration(diagrams, level).value
+    debiased = _mean_calibration(diagrams).value
     # Labels come in pairs, and groups are compared by the second one of each, the debiased error.
     labels = [
         metric_batches.RowLabel(
             metric,
-            Setting(bins=n_bins, binning=binning),
+            Setting(bins=diagrams[0].size.shape[-1], binning=binning),
             statistic,
             least=0.0,
             most=1.0,
@@ -421,11 +405,10 @@ def _calibration_batch(
 
     def limits(level: Level) -> Limits:
         debiased_level = level if np.ndim(level) == 0 else np.asarray(level)[1::2]
-        of_binnings = _mean_calibration(diagrams, debiased_level)
-        if clustered:
-            no_limits = (np.full_like(limit, NAN) for limit in of_binnings[1:])
-            of_binnings = Limits(of_binnings.value, *no_limits)
-        return of_binnings.apply(lambda limit: np.repeat(limit, 2, axis=0))
+        value, *ends = _mean_calibration(diagrams, debiased_level)
+        if all_groups.clustered:
+            ends = [np.full_like(end, NAN) for end in ends]
+        return Limits(value, *ends).apply(lambda limit: np.repeat(limit, 2, axis=0))
 
     return metric_batches.Batch(
         labels=labels,
@@ -436,7 +419,7 @@ def _calibration_batch(
     )
 
 
-def _mean_calibration(diagrams: Sequence[scores.Bins], level: Level) -> Limits:
+def _mean_calibration(diagrams: Sequence[scores.Bins], level: Level = 0.95) -> Limits:
     """Return the mean of several calibration errors (2, C), with intervals that hold at once."""
     # Bonferroni's correction, so that the intervals of all classes hold at once.
     class_level = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
@@ -457,11 +440,10 @@ def evaluate_class_scores(table: MetricTable, data: Labelled, n_bins: int) -> No
         ordered = AllGroups.of_labelled(data.take(order))
         is_class = (data.target == k)[order].astype(np.float64)
         bins.append(_all_bins(ordered, is_class, score[order], n_bins))
-    about: Any = {"n_bins": n_bins, "level": table.level, "position": len(metrics)}
     columns = {"scores": probabilities}
     batches = [
         *metric_batches.declared_batches(metrics.values(), data.target, columns, all_groups, {}),
-        _calibration_batch("classwise_calibration_error", bins, all_groups, **about),
+        _calibration_batch("classwise_calibration_error", bins, all_groups, len(metrics)),
     ]
     metric_batches.add_estimates(table, all_groups, batches)
 
@@ -474,44 +456,28 @@ def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -
     """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
     design = all_groups.design
     weight = design.weight if design is not None and design.weighted else None
-    of_attributes = [
-        _cells(groups, target, score, bins=bins, weight=weight) for groups in all_groups.attributes
-    ]
+    each = 1.0 if weight is None else weight
+
+    def counted(cell: Codes, cells: int) -> Floats:
+        """Return size, rows with label 1, mean score and weight of cells; a size is Kish's."""
+        size = mass = np.bincount(cell, weight, cells).astype(float)
+        if weight is not None:
+            size = mass**2 / np.maximum(sums(weight**2, cell, cells), 1e-300)
+        divisor = np.maximum(mass, 1e-300)
+        ones, total_score = (sums(each * values, cell, cells) for values in (target, score))
+        return np.stack([size, ones / divisor * size, total_score / divisor, mass])
+
+    of_attributes = []
+    for groups in all_groups.attributes:
+        # Rows come in the order of their scores, and so do those of each group.
+        codes, count, order = groups.codes, groups.cells, groups.order
+        by_mass = probability.bins_of_mass(score, codes, count, bins, weight=weight, order=order)
+        binned = (bins * codes + of for of in (probability.bins_of_width(score, bins), by_mass))
+        diagrams = np.stack([counted(cell, count * bins) for cell in binned], axis=1)
+        of_attributes.append(np.reshape(diagrams, (4, len(_BINNINGS), count, bins)))
     size, positives, mean, mass = np.concatenate(of_attributes, axis=2)
     total = np.maximum(mass.sum(-1, keepdims=True), 1e-300)
     return scores.Bins(size, positives, mean, None if weight is None else mass / total)
-
-
-def _cells(
-    groups: Groups, target: Floats, score: Floats, *, bins: int, weight: Floats | None
-) -> Floats:
-    """Return size, rows with label 1, mean score and weight of bins, (4, 2, S G, bins)."""
-    # Rows come in the order of their scores, and so do those of each group.
-    codes, count, order = groups.codes, groups.cells, groups.order
-    by_mass = probability.bins_of_mass(score, codes, count, bins, weight=weight, order=order)
-    diagrams = [
-        _bins(bins * codes + index, target, score, count * bins, weight)
-        for index in (probability.bins_of_width(score, bins), by_mass)
-    ]
-    return np.reshape(np.stack(diagrams, axis=1), (4, len(_BINNINGS), count, bins))
-
-
-def _bins(cell: Codes, label: Floats, score: Floats, cells: int, weight: Floats | None) -> Floats:
-    """Return size, rows with label 1, mean score and weight of every cell, (4, cells).
-
-    Of weighted rows the size is Kish's.
-    """
-    if weight is None:
-        mass = size = np.bincount(cell, minlength=cells).astype(float)
-        ones = sums(label, cell, cells)
-        total_score = sums(score, cell, cells)
-    else:
-        mass = sums(weight, cell, cells)
-        size = mass**2 / np.maximum(sums(weight**2, cell, cells), 1e-300)
-        ones = sums(weight * label, cell, cells)
-        total_score = sums(weight * score, cell, cells)
-    divisor = np.maximum(mass, 1e-300)
-    return np.stack([size, ones / divisor * size, total_score / divisor, mass])
 
 
 def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.ClosedForm:
@@ -521,19 +487,13 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
     everyone = all_groups.attributes[0].codes
     ordered = ((score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])).all()
     if all_groups.design is None:  # attribute by attribute, which takes less memory
-        of_attributes = [
-            scores.areas(
-                target,
-                score,
-                groups.codes,
-                groups.cells,
-                order=groups.order if ordered else None,
-            )
-            for groups in all_groups.attributes
-        ]
         names = ("area", "positives", "negatives", "variance")
-        parts = (np.concatenate([getattr(of, name) for of in of_attributes]) for name in names)
-        areas = scores.Areas(*parts)
+        parts = []
+        for groups in all_groups.attributes:
+            order = groups.order if ordered else None
+            of_groups = scores.areas(target, score, groups.codes, groups.cells, order=order)
+            parts.append([getattr(of_groups, name) for name in names])
+        areas = scores.Areas(*map(np.concatenate, zip(*parts, strict=True)))
     else:
         areas = scores.areas(
             all_groups.rows(target),
@@ -545,12 +505,7 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
         )
     rarer = np.minimum(areas.positives, areas.negatives)
     too_rare = all_groups.too_rare(scores.RARE_ROWS, rarer, 1)
-    return (
-        areas.area,
-        lambda level: scores.area_limits(areas, level=level),
-        too_rare,
-        areas.totals,
-    )
+    return areas.area, partial(scores.area_limits, areas), too_rare, areas.totals
 
 
 KINDS: metric_batches.Kinds = {"auc": _area}

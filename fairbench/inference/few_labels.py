@@ -459,11 +459,33 @@ def _elliptical_slice(
     -------
     (keep, C, Z) draws.
     """
+
+    def moved(start: Floats, level: Floats) -> tuple[Floats, Floats]:
+        """Move every chain along its own ellipse, shrinking the bracket of those still open."""
+        other = generator.standard_normal(start.shape)
+        threshold = level - generator.standard_exponential(len(start))
+        angle = generator.uniform(0, 2 * np.pi, len(start))
+        lower, upper = angle - 2 * np.pi, angle.copy()
+        state, level = start.copy(), level.copy()
+        open_ = np.arange(len(start))
+        while open_.size:
+            turn = angle[open_, None]
+            proposed = start[open_] * np.cos(turn) + other[open_] * np.sin(turn)
+            value = log_likelihood(proposed)
+            fits = value > threshold[open_]
+            state[open_[fits]], level[open_[fits]] = proposed[fits], value[fits]
+            open_ = open_[~fits]
+            behind = angle[open_] < 0
+            lower[open_[behind]] = angle[open_[behind]]
+            upper[open_[~behind]] = angle[open_[~behind]]
+            angle[open_] = generator.uniform(lower[open_], upper[open_])
+        return state, level
+
     level = log_likelihood(state)
     kept = []
-    for step in range(warmup + keep * thin):
-        state, level = _step(log_likelihood, state, level, generator)
-        if step >= warmup and (step - warmup + 1) % thin == 0:
+    for step in range(1 - warmup, 1 + keep * thin):
+        state, level = moved(state, level)
+        if step > 0 and step % thin == 0:
             kept.append(state)
     return np.stack(kept)
 
@@ -477,32 +499,6 @@ def _chain_effective_size(chains: Floats) -> float:
     of_means = chains.mean(axis=0).var(axis=0, ddof=1)
     total = chains.reshape(kept * n_chains, -1).var(axis=0, ddof=1)
     return float(min(kept * n_chains, (n_chains * total / of_means).min()))
-
-
-def _step(
-    log_likelihood: Callable[[Floats], Floats],
-    state: Floats,
-    level: Floats,
-    generator: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Move every chain along its own ellipse, shrinking the bracket of those not yet accepted."""
-    other = generator.standard_normal(state.shape)
-    threshold = level - generator.standard_exponential(len(state))
-    angle = generator.uniform(0, 2 * np.pi, len(state))
-    lower, upper = angle - 2 * np.pi, angle.copy()
-    state, level, start = state.copy(), level.copy(), state
-    open_ = np.arange(len(state))
-    while open_.size:
-        turn = angle[open_, None]
-        proposed = start[open_] * np.cos(turn) + other[open_] * np.sin(turn)
-        value = log_likelihood(proposed)
-        fits = value > threshold[open_]
-        state[open_[fits]], level[open_[fits]] = proposed[fits], value[fits]
-        open_ = open_[~fits]
-        behind = angle[open_] < 0
-        lower[open_[behind]], upper[open_[~behind]] = angle[open_[behind]], angle[open_[~behind]]
-        angle[open_] = generator.uniform(lower[open_], upper[open_])
-    return state, level
 
 
 _ROUNDS = 3

@@ -139,7 +139,7 @@ def _units(cells: Sampled, sample: Sampled, scores: Floats) -> Floats:
     return np.fmin(freedom + 1, sample.size)
 
 
-def area_limits(estimates: Areas, *, level: means.Level = 0.95) -> Limits:
+def area_limits(estimates: Areas, level: means.Level = 0.95) -> Limits:
     """Return areas with their intervals, NaN under :data:`RARE_ROWS` rows of a label.
 
     Notes

@@ -55,7 +55,7 @@ def watch(options: Asked) -> int:
     check_forms(options.formats)
     options = audit.with_policy(options, _WatchGate)
     audit.check_asked(options)
-    conditions = gates.conditions_of(options.fail_if)
+    conditions = gates.conditions_of(options.fail_if, options.require)
     if not options.state:
         raise refusal("no_state_named")
     file = WatchFile(Path(options.state))
@@ -65,7 +65,7 @@ def watch(options: Asked) -> int:
         check_predictions(options.path, EXPORTED)
     if conditions:
         kept = file.read().options if file.exists() else options.taken_as(WatchOptions)
-        _check_watched(conditions, kept, options.require)
+        _check_watched(conditions, kept)
     before, state = look(file, options, options.given)
     beside = options.results / "report" / f"watch-{file.path.stem}"
     folder = Path(options.out or beside)
@@ -102,14 +102,13 @@ class _WatchGate(Gating, WatchOptions):
     """What a policy may say of a watch."""
 
 
-def _check_watched(conditions: Sequence[Condition], options: WatchOptions, require: str) -> None:
+def _check_watched(conditions: Sequence[Condition], options: WatchOptions) -> None:
     """Refuse conditions that no look could judge, before there is one.
 
     Raises
     ------
     UserError : a condition on something that is not watched.
     """
-    gates.check_gate(require)
     for condition in by_attribute(conditions, options.group, options.group):
         if condition.metric not in options.watched:
             watched = ", ".join(options.watched)

@@ -28,7 +28,7 @@ from fairbench.inference.means import Moments, outcome_limits
 from fairbench.inference.posterior import independent_draws
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.inference.repeats import FOLDS, REPEATS, RunRates, Splits
-from fairbench.inference.scores import area_limits, areas
+from fairbench.inference.scores import Areas
 from fairbench.metrics.probability import log_loss_rows
 from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, named, total
 from fairbench.metrics.uncertainty import area_under_risk_coverage
@@ -477,7 +477,7 @@ def _of_scores(scores: Floats, label: Labels, tested: Mask) -> Floats:
     target, score, splits = label[row], scores[split, row], len(tested)
     moments = Moments.of_groups(_log_loss(target, score), 2 * split + target, 2 * splits)
     moments = moments.take(np.arange(2 * splits).reshape(-1, 2))
-    area = area_limits(areas(target.astype(float), score, split, splits), level=LEVEL)
+    area = Areas.of(target.astype(float), score, split, splits).limits(LEVEL)
     return np.array([area, outcome_limits(moments, level=LEVEL, least=0.0)])
 
 
@@ -486,7 +486,7 @@ def _of_new(scores: Floats, positive: float) -> Floats:
     splits = len(scores)
     target = np.broadcast_to(np.arange(2)[:, None], scores.shape)
     split = np.repeat(np.arange(splits), scores[0].size)
-    area = areas(target.ravel().astype(float), scores.ravel(), split, splits).area
+    area = Areas.of(target.ravel().astype(float), scores.ravel(), split, splits).area
     loss = _log_loss(target, scores).mean(axis=(1, 3)) @ [1 - positive, positive]
     return np.array([area, loss])
 
@@ -894,7 +894,7 @@ def _of_everyone(scores: Floats, label: Labels) -> Floats:
     """Return AUC and log loss of scores (S, N) of new people, means over the splits."""
     splits = len(scores)
     target = np.tile(label, splits).astype(float)
-    area = areas(target, scores.ravel(), np.repeat(np.arange(splits), len(label)), splits).area
+    area = Areas.of(target, scores.ravel(), np.repeat(np.arange(splits), len(label)), splits).area
     return np.array([area.mean(), _log_loss(label, scores).mean()])
 
 

@@ -23,7 +23,7 @@ from fairbench.core.arrays import Floats
 from fairbench.inference import means
 from fairbench.inference.means import Moments
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
-from fairbench.inference.scores import Bins, area_limits, areas, calibration_limits
+from fairbench.inference.scores import Areas, Bins
 from fairbench.inference.survey import Design
 from fairbench.metrics import regression
 from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_rows
@@ -229,14 +229,14 @@ def _limits(group: Scored) -> dict[str, Limits]:
     rows = group.label.ravel(), group.score.ravel(), replication(group.score)
     return {
         **{name: outcome_ours(losses[name], other[name], group.label) for name in losses},
-        "AUC": area_limits(areas(*rows, len(group.score)), level=LEVEL),
+        "AUC": Areas.of(*rows, len(group.score)).limits(LEVEL),
         "calibration error": _calibration(*_binned(group.score, group.label)),
     }
 
 
 def _calibration(size: Floats, positives: Floats, scores: Floats) -> Limits:
     """Return calibration errors with our limits, from rows and sums in bins (R, B)."""
-    return calibration_limits(Bins(size, positives, scores / np.maximum(size, 1)), level=LEVEL)
+    return Bins(size, positives, scores / np.maximum(size, 1)).limits(level=LEVEL)
 
 
 def _ours(groups: Sequence[Scored], _: Random) -> Ends:
@@ -328,7 +328,7 @@ def _clustered_areas(data: tuple[Any, NDArray[np.intp]], _: Random, *, aware: bo
     """Return the intervals of rows, (n,) of all replications, whose clusters are known."""
     rows, unit = data
     design = Design.of(len(unit), clusters=unit) if aware else None
-    return area_limits(areas(*rows, design=design), level=LEVEL)
+    return Areas.of(*rows, design=design).limits(LEVEL)
 
 
 def _law(law: str, rows: int, score: Floats, weight: Floats, chance: Floats) -> Setting:

@@ -182,7 +182,7 @@ def of_page(document: Document) -> Iterator[str]:
     said, verdict, summary = document.data["conclusions"], document.verdict, document.summary
     assert verdict is not None
     assert summary is not None
-    can, cannot = sentences.can_be_concluded(findings), sentences.cannot_be_concluded(findings)
+    can, cannot = sentences.concluded(findings)
     worded = {
         "can be concluded": (verdict.can, said["can"], can),
         "cannot be concluded": (verdict.cannot, said["cannot"], cannot),

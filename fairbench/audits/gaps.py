@@ -195,12 +195,12 @@ def gaps_of(
     """
     gaps = []
     for of_groups, of_decisions in zip(counted, decided or counted, strict=True):
-        asked = Finding(findings.GAP, of_groups.attribute, "", findings.NOT_MEASURED, bound=epsilon)
+        about: dict[str, Any] = {"bound": epsilon, "needs": TOO_FEW}
         for metric in metrics:
             counts = of_decisions if metric == NEEDS_NO_LABELS else of_groups
             given = ASSUMED if assumed and metric != NEEDS_NO_LABELS else ""
-            of_metric = replace(asked, measure=names[metric], needs=TOO_FEW, given=given)
-            gaps.append(_gap(of_metric, counts, metric, minimum, risk, no_labels=assumed))
+            asked = Finding(findings.GAP, counts.attribute, names[metric], given=given, **about)
+            gaps.append(_gap(asked, counts, metric, minimum, risk, no_labels=assumed))
     return gaps
 
 
@@ -372,19 +372,17 @@ def standardised_gaps(
         return []
     gaps = []
     same = f"among people of the same {options.shared_traits}"
-    asked = Finding(findings.GAP, "", "", findings.NOT_MEASURED, bound=options.epsilon)
-    asked = replace(asked, needs=f"no two have enough rows {same}", scope=f"on average {same}")
+    why, scope = f"no two have enough rows {same}", f"on average {same}"
+    asked = Finding(findings.GAP, bound=options.epsilon, needs=why, scope=scope)
     for attribute in options.group:
-        all_rows = _count_by_stratum(table, attribute, np.arange(len(table)))
-        labelled_rows = all_rows
+        all_rows = labelled_rows = _count_by_stratum(table, attribute, np.arange(len(table)))
         if len(table.known) < len(table):
             labelled_rows = _count_by_stratum(table, attribute, table.known)
         for metric in metrics:
             counted = all_rows if metric == NEEDS_NO_LABELS else labelled_rows
             gap = replace(asked, attribute=attribute, measure=table.direction.rate_names[metric])
-            few = counted is not all_rows
-            standardised = _standardised_gap(gap, counted, metric, minimum, few=few)
-            gaps.append(standardised.answered(risk))
+            of_strata = _standardised_gap(gap, counted, metric, minimum, counted is not all_rows)
+            gaps.append(of_strata.answered(risk))
     return gaps
 
 
@@ -398,7 +396,7 @@ def _count_by_stratum(table: AuditTable, attribute: str, rows: Rows) -> Stratifi
 
 
 def _standardised_gap(
-    asked: Finding, counted: Stratified, metric: str, minimum: int, *, few: bool
+    asked: Finding, counted: Stratified, metric: str, minimum: int, few: bool
 ) -> Gap:
     """Return the gap in one metric between the groups of an attribute.
 

@@ -162,15 +162,10 @@ class Audit:
 
 def document_of(audit: Audit) -> doc.Document:
     """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
-    can = sentences.can_be_concluded(audit.findings)
-    cannot = sentences.cannot_be_concluded(audit.findings)
+    can, cannot = sentences.concluded(audit.findings)
     # Intervals and pairs have tables; how the rows were read stands on the first page, too.
-    told = sentences.beyond_attributes(
-        [finding for finding in audit.findings if finding.about != PAIR]
-    )
     short = doc.Verdict(
-        sentences.sentences_of((finding for finding in told if finding.is_settled), brief=True),
-        sentences.sentences_of((finding for finding in told if not finding.is_settled), brief=True),
+        *sentences.concluded(audit.findings, brief=True),
         basis=[sentence for sentence in audit.basis if sentence not in audit.audited],
         warning=audit.warning,
     )

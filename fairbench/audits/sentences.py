@@ -75,14 +75,16 @@ def sentence_of(finding: Finding) -> str:
     return _sentence([finding], brief=False)
 
 
-def can_be_concluded(findings: Sequence[Finding]) -> list[str]:
-    """Return what follows from the rows."""
-    return sentences_of(finding for finding in findings if finding.is_settled)
+def concluded(findings: Sequence[Finding], *, brief: bool = False) -> tuple[list[str], list[str]]:
+    """Return what follows from the rows, and what is open, or rests on an assumption.
 
-
-def cannot_be_concluded(findings: Sequence[Finding]) -> list[str]:
-    """Return what is open, or rests on an assumption."""
-    return sentences_of(finding for finding in findings if not finding.is_settled)
+    In brief without pairs, and without combinations of what single attributes answer.
+    """
+    if brief:
+        findings = _beyond_attributes([one for one in findings if one.about != PAIR])
+    settled = [finding for finding in findings if finding.is_settled]
+    others = [finding for finding in findings if not finding.is_settled]
+    return sentences_of(settled, brief=brief), sentences_of(others, brief=brief)
 
 
 def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
@@ -97,7 +99,7 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     """
     settled = [finding for finding in findings if finding.is_settled]
     large = [finding for finding in settled if finding.verdict == LARGE and finding.about != PAIR]
-    large = sorted(beyond_attributes(large), key=lambda finding: _importance(finding, headlines))
+    large = sorted(_beyond_attributes(large), key=lambda finding: _importance(finding, headlines))
     small = [finding for finding in settled if finding.verdict == SMALL]
     if large:  # then a group that is granted as often as others is no news
         small = [finding for finding in small if finding.about != RATIO]
@@ -106,7 +108,7 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     sizes = {gap.question for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
     # Even if the size of a gap is open, it may be sure which group is above which.
     pairs = [pair for pair in findings if pair.about == PAIR and pair.question in sizes]
-    return sentences_of([*large, *small, *beyond_attributes(pairs)], brief=True)
+    return sentences_of([*large, *small, *_beyond_attributes(pairs)], brief=True)
 
 
 def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
@@ -131,7 +133,7 @@ def _importance(finding: Finding, headlines: Sequence[str]) -> tuple[bool, int, 
     return CROSSED in finding.attribute, rank, -abs(finding.value)
 
 
-def beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
+def _beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings without those of a combination of which one attribute shows the same."""
     answered = {(*finding.question, finding.about) for finding in findings}
     return [

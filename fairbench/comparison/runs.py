@@ -565,7 +565,7 @@ def _compare_in_splits(
             values = stored[..., others.index(goal)]
             leads.append(comparing.lead_of_values(values, goal, share, student))
             rope.append(goal.metric.negligible(values))
-    return comparing.of_leads(leads, settings.objectives, settings.rope or rope)
+    return comparing.Comparison.of(leads, settings.objectives, settings.rope or rope)
 
 
 def _stored_values(

@@ -74,9 +74,9 @@ class Finding:
     """
 
     about: str
-    attribute: str
-    measure: str
-    verdict: str
+    attribute: str = ""
+    measure: str = ""
+    verdict: str = NOT_MEASURED
     groups: Sequence[str] = ()
     value: float = NAN
     lower: float = NAN

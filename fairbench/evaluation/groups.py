@@ -29,7 +29,6 @@ from fairbench.inference.rates import (
     probability_ratio_below,
     rate_limits,
     ratio_limits,
-    weighted_share,
 )
 from fairbench.inference.survey import LabelledRows, SurveyCounts
 from fairbench.metrics.registry import (
@@ -186,7 +185,7 @@ class CountIntervals(_Counted):
         )
         success, failure = zip(*(rate.weights for rate in rates), strict=True)
         like = shares[0]
-        return weighted_share(shares, _column_like(success, like), _column_like(failure, like))
+        return shares.weighted(_column_like(success, like), _column_like(failure, like))
 
     def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells.

@@ -106,6 +106,34 @@ class Batch:
             totals=None if totals is None else totals[None],
         )
 
+    @classmethod
+    def of_rows(
+        cls,
+        rows: Floats,
+        labels: Sequence[RowLabel],
+        all_groups: AllGroups,
+        made: tuple[LimitsAt, Sequence[Why]],
+        statuses: Statuses | None = None,
+    ) -> Batch:
+        """Return the means of rows (K, n), whose limits are made, and why they may lack.
+
+        Parameters
+        ----------
+        statuses : (K, C) whether the rows could be computed; by default, wherever there are any.
+        """
+        limits, lacking = made
+        statuses = statuses or Statuses.stacked([all_groups.statuses()] * len(rows))
+        value = np.where(statuses.is_ok, all_groups.mean_of(rows), np.nan)
+        least = np.array([label.least for label in labels])[:, None]
+        return cls(
+            labels,
+            value,
+            statuses,
+            lacking,
+            limits=lambda level: around(value, limits(level), least),
+            rows=rows,
+        )
+
 
 class _Estimates(NamedTuple):
     """K metrics with their limits, arrays of (K, C); or of one attribute's groups, (K, S, G).
@@ -429,34 +457,12 @@ def mean_batch(
     """
     values = _finite(losses)
     if outcome is not None:
-        limits, lacking = _outcome_limits(values, *outcome, all_groups)
+        made = _outcome_limits(values, *outcome, all_groups)
     elif heavy:
-        limits, lacking = _heavy_limits(values, all_groups)
+        made = _heavy_limits(values, all_groups)
     else:
-        limits, lacking = _mean_limits(values, labels, all_groups)
-    return batch_of_rows(losses, labels, all_groups, limits, lacking, statuses)
-
-
-def batch_of_rows(
-    rows: Floats,
-    labels: Sequence[RowLabel],
-    all_groups: AllGroups,
-    limits: LimitsAt,
-    lacking: Sequence[Why],
-    statuses: Statuses | None = None,
-) -> Batch:
-    """Return the means of rows (K, n), whose limits are known; `statuses` as in `mean_batch`."""
-    statuses = statuses or Statuses.stacked([all_groups.statuses()] * len(rows))
-    value = np.where(statuses.is_ok, all_groups.mean_of(rows), np.nan)
-    least = np.array([label.least for label in labels])[:, None]
-    return Batch(
-        labels,
-        value,
-        statuses,
-        lacking,
-        limits=lambda level: around(value, limits(level), least),
-        rows=rows,
-    )
+        made = _mean_limits(values, labels, all_groups)
+    return Batch.of_rows(losses, labels, all_groups, made, statuses)
 
 
 def _finite(values: Floats) -> Floats:

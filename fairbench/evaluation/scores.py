@@ -130,15 +130,9 @@ def rate_batch(
     statuses: Statuses | None = None,
 ) -> metric_batches.Batch:
     """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
-    shares, lacking = _shares(successes, all_groups), [all_groups.too_few(1)] * len(labels)
-    return metric_batches.batch_of_rows(
-        successes,
-        labels,
-        all_groups,
-        lambda level: at_levels(shares, level),
-        lacking,
-        statuses,
-    )
+    shares = partial(at_levels, _shares(successes, all_groups))
+    made = shares, [all_groups.too_few(1)] * len(labels)
+    return metric_batches.Batch.of_rows(successes, labels, all_groups, made, statuses)
 
 
 def _size_batch(
@@ -170,8 +164,8 @@ def _size_batch(
         size_limits = weighted_sum_limits(of_events, sign, correlation)
         return size_limits.apply(lambda limit: 1 + limit)
 
-    lacking = [all_groups.too_few(1)] * len(labels)
-    return metric_batches.batch_of_rows(size, labels, all_groups, limits, lacking)
+    made = limits, [all_groups.too_few(1)] * len(labels)
+    return metric_batches.Batch.of_rows(size, labels, all_groups, made)
 
 
 def _correlation(share: Floats) -> Floats:
@@ -280,7 +274,7 @@ def _add_multicalibration(
     of_groups: Any = (array if array is None else array[1, cells] for array in arrays)
     diagrams = scores.Bins(*of_groups)
     limits = _largest_calibration_error(diagrams, among, level=table.level)
-    plain = np.where(among, scores.plug_in(diagrams), -np.inf).max(axis=1)
+    plain = np.where(among, diagrams.plug_in(), -np.inf).max(axis=1)
     value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
     ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
     if all_groups.clustered:
@@ -366,8 +360,8 @@ def _largest_calibration_error(
     n_groups = np.maximum(is_counted.sum(axis=-1, keepdims=True), 1)
     # Bonferroni's correction, so that the lower limits of all groups hold at once.
     wider_level = np.broadcast_to(1 - (1 - level) / n_groups, is_counted.shape)
-    single = scores.calibration_limits(bins, level=level)
-    lower = scores.calibration_limits(bins, level=wider_level).lower
+    single = bins.limits(level=level)
+    lower = bins.limits(level=wider_level).lower
     of_groups = single.value, lower, single.upper
     return Limits(*(np.where(is_counted, limit, -np.inf).max(axis=-1) for limit in of_groups))
 
@@ -385,7 +379,7 @@ def _calibration_batch(
         are averaged, and their intervals hold at once.
     position : the position of their rows among those of other metrics.
     """
-    plain = np.mean([scores.plug_in(diagram) for diagram in diagrams], axis=0)
+    plain = np.mean([diagram.plug_in() for diagram in diagrams], axis=0)
     plain = np.where(all_groups.statuses().is_ok, plain, NAN)
     debiased = _mean_calibration(diagrams).value
     # Labels come in pairs, and groups are compared by the second one of each, the debiased error.
@@ -423,7 +417,7 @@ def _mean_calibration(diagrams: Sequence[scores.Bins], level: Level = 0.95) -> L
     """Return the mean of several calibration errors (2, C), with intervals that hold at once."""
     # Bonferroni's correction, so that the intervals of all classes hold at once.
     class_level = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
-    errors = [scores.calibration_limits(bins, level=class_level) for bins in diagrams]
+    errors = [bins.limits(level=class_level) for bins in diagrams]
     return Limits(*(np.mean(limits, axis=0) for limits in zip(*errors, strict=True)))
 
 
@@ -491,11 +485,11 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
         parts = []
         for groups in all_groups.attributes:
             order = groups.order if ordered else None
-            of_groups = scores.areas(target, score, groups.codes, groups.cells, order=order)
+            of_groups = scores.Areas.of(target, score, groups.codes, groups.cells, order=order)
             parts.append([getattr(of_groups, name) for name in names])
         areas = scores.Areas(*map(np.concatenate, zip(*parts, strict=True)))
     else:
-        areas = scores.areas(
+        areas = scores.Areas.of(
             all_groups.rows(target),
             all_groups.rows(score),
             all_groups.codes,
@@ -505,7 +499,7 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
         )
     rarer = np.minimum(areas.positives, areas.negatives)
     too_rare = all_groups.too_rare(scores.RARE_ROWS, rarer, 1)
-    return areas.area, partial(scores.area_limits, areas), too_rare, areas.totals
+    return areas.area, areas.limits, too_rare, areas.totals
 
 
 KINDS: metric_batches.Kinds = {"auc": _area}

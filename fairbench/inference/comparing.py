@@ -285,6 +285,37 @@ class Comparison:
     rope: Floats
     undefined: float = 0.0
 
+    @classmethod
+    def of(
+        cls, leads: Sequence[Floats], names: tuple[str, ...], rope: Sequence[float] | Floats
+    ) -> Comparison:
+        """Return the comparison of draws (T,) of A's lead in each of m objectives.
+
+        Raises
+        ------
+        UserError : a rope for each objective is missing or negative, or an objective is undefined
+            in every draw.
+        """
+        epsilon = np.asarray(rope, float)
+        if epsilon.shape != (len(names),) or not (epsilon >= 0).all():
+            raise UserError(
+                f"rope is {list(rope)}: it needs one number of at least 0 for each of {len(names)} "
+                f"objectives ({', '.join(names)})"
+            )
+        # Columns of contiguous memory: everything after reads one objective at a time.
+        delta = np.stack(leads).T
+        undefined = np.isnan(delta)
+        if not undefined.any():
+            return cls(names, delta, epsilon)
+        kept = ~undefined.any(axis=1)
+        if not kept.any():
+            name = names[int(undefined.mean(axis=0).argmax())]
+            raise UserError(
+                f"{name} is undefined in every draw: a group has no rows it rests on; name another "
+                "of objectives=, such as statistical_parity, or other groups with protect="
+            )
+        return cls(names, delta[kept], epsilon, 1 - float(kept.mean()))
+
     @cached_property
     def codes(self) -> NDArray[np.int64]:
         """The outcome of each draw as a number in base 3, with one digit an objective.
@@ -374,7 +405,7 @@ def compare(
 
     Raises
     ------
-    UserError : as in :func:`of_leads`.
+    UserError : as in :meth:`Comparison.of`.
 
     Notes
     -----
@@ -389,7 +420,7 @@ def compare(
             if 1 < has_rates.sum() < has_rates.size:
                 tables = [drawn[..., has_rates, :] for drawn in tables]
         leads.append(objective(tables[0]) - objective(tables[1]))
-    return of_leads(leads, names, rope)
+    return Comparison.of(leads, names, rope)
 
 
 def lead_of_values(
@@ -409,37 +440,6 @@ def lead_of_values(
     """
     first, second = goal.metric.larger_is_better(posterior_draws(values, test_share, student)).T
     return np.asarray(first - second)
-
-
-def of_leads(
-    leads: Sequence[Floats], names: tuple[str, ...], rope: Sequence[float] | Floats
-) -> Comparison:
-    """Return the comparison of draws (T,) of A's lead in each of m objectives.
-
-    Raises
-    ------
-    UserError : a rope for each objective is missing or negative, or an objective is undefined in
-        every draw.
-    """
-    epsilon = np.asarray(rope, float)
-    if epsilon.shape != (len(names),) or not (epsilon >= 0).all():
-        raise UserError(
-            f"rope is {list(rope)}: it needs one number of at least 0 for each of {len(names)} "
-            f"objectives ({', '.join(names)})"
-        )
-    # Columns of contiguous memory: everything after reads one objective at a time.
-    delta = np.stack(leads).T
-    undefined = np.isnan(delta)
-    if not undefined.any():
-        return Comparison(names, delta, epsilon)
-    kept = ~undefined.any(axis=1)
-    if not kept.any():
-        name = names[int(undefined.mean(axis=0).argmax())]
-        raise UserError(
-            f"{name} is undefined in every draw: a group has no rows it rests on; name another of "
-            "objectives=, such as statistical_parity, or other groups with protect="
-        )
-    return Comparison(names, delta[kept], epsilon, 1 - float(kept.mean()))
 
 
 _GRID = 256

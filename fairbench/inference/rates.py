@@ -42,6 +42,15 @@ class Limits(NamedTuple):
         """Return these limits where a condition holds, and others elsewhere."""
         return Limits(*(np.where(condition, *pair) for pair in zip(self, others, strict=True)))
 
+    def weighted(self, success: ArrayLike, failure: ArrayLike) -> Limits:
+        """Return the limits of s p / (s p + f (1 - p)), which grows with p, from those of p.
+
+        The F1 score is such a share, of the rows that are positive or predicted so, with weights 2
+        and 1.
+        """
+        s, f = np.asarray(success), np.asarray(failure)
+        return self.apply(lambda p: np.where(s == f, p, s * p / (s * p + f * (1 - p))))
+
     @property
     def mirrored(self) -> Limits:
         """The limits of the negative values."""
@@ -197,16 +206,6 @@ def _quick_quantiles(counts: Floats, size: Floats, level: float) -> tuple[Floats
         return np.asarray(1 / (1 + odds_ratio * np.exp(2 * (spread - shift))))
 
     return beta_quantile(1, c), beta_quantile(-1, 1 - c)
-
-
-def weighted_share(limits: Limits, success: ArrayLike, failure: ArrayLike) -> Limits:
-    """Return the limits of s p / (s p + f (1 - p)), which grows with p, from those of p.
-
-    The F1 score is such a share, of the rows that are positive or predicted so, with weights 2
-    and 1.
-    """
-    s, f = np.asarray(success), np.asarray(failure)
-    return Limits(*(np.where(s == f, p, s * p / (s * p + f * (1 - p))) for p in limits))
 
 
 def difference_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) -> Limits:

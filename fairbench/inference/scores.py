@@ -42,63 +42,86 @@ class Areas:
     units: Floats | None = None
     totals: Floats | None = None
 
+    @classmethod
+    def of(
+        cls,
+        target: Floats,
+        score: Floats,
+        codes: Codes,
+        groups: int,
+        *,
+        design: Design | None = None,
+        order: NDArray[np.intp] | None = None,
+    ) -> Areas:
+        """Return the areas (G,) of rows (n,) in groups 0 .. G - 1, with DeLong's variances.
 
-def areas(
-    target: Floats,
-    score: Floats,
-    codes: Codes,
-    groups: int,
-    *,
-    design: Design | None = None,
-    order: NDArray[np.intp] | None = None,
-) -> Areas:
-    """Return the areas (G,) of rows (n,) in groups 0 .. G - 1, with DeLong's variances.
+        Parameters
+        ----------
+        design : how the rows were sampled: pairs of rows count by the product of their weights.
+        order : the rows by group, and by score in a group, where that is known.
 
-    Parameters
-    ----------
-    design : how the rows were sampled: pairs of rows count by the product of their weights.
-    order : the rows by group, and by score in a group, where that is known.
-
-    Notes
-    -----
-    DeLong, DeLong and Clarke-Pearson (1988), by ranks (Sun and Xu 2014): the variance is that of
-    the placements, the share of the other label's rows that each row beats, ties counting half. Of
-    clusters it is that of their sums.
-    """
-    order = np.lexsort((score, codes)) if order is None else order
-    label = target[order] > 0.5
-    weight = np.ones(len(order)) if design is None else design.weight[order]
-    sorted_score, sizes = score[order], np.bincount(codes, minlength=groups)
-    # Blocks of rows of the same score and group, (B,), and the weight of each label in them.
-    group_ends = np.cumsum(sizes)
-    starts_block = np.ones(len(order), bool)
-    np.not_equal(sorted_score[1:], sorted_score[:-1], out=starts_block[1:])
-    starts_block[group_ends[group_ends < len(order)]] = True
-    first = np.flatnonzero(starts_block)
-    block_mass = np.add.reduceat(np.stack([~label, label]) * weight, first, axis=1)
-    group = np.searchsorted(group_ends, first, side="right")
-    mass = sums(block_mass, group, groups)
-    # The share of the other label's weight that the rows of each label beat, (2, B).
-    below = np.cumsum(block_mass, axis=1) - block_mass / 2
-    below -= (np.cumsum(mass, axis=1) - mass)[:, group]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share_below = below / mass[:, group]
-        placement = np.stack([1 - share_below[1], share_below[0]])
-        area = np.bincount(group, block_mass[1] * placement[1], groups) / mass[1]
-        area = np.where(mass[0] > 0, area, np.nan)
-        influence = (placement - area[group]) / mass[:, group]
-    if design is None:
+        Notes
+        -----
+        DeLong, DeLong and Clarke-Pearson (1988), by ranks (Sun and Xu 2014): the variance is that
+        of the placements, the share of the other label's rows that each row beats, ties counting
+        half. Of clusters it is that of their sums.
+        """
+        order = np.lexsort((score, codes)) if order is None else order
+        label = target[order] > 0.5
+        weight = np.ones(len(order)) if design is None else design.weight[order]
+        sorted_score, sizes = score[order], np.bincount(codes, minlength=groups)
+        # Blocks of rows of the same score and group, (B,), and the weight of each label in them.
+        group_ends = np.cumsum(sizes)
+        starts_block = np.ones(len(order), bool)
+        np.not_equal(sorted_score[1:], sorted_score[:-1], out=starts_block[1:])
+        starts_block[group_ends[group_ends < len(order)]] = True
+        first = np.flatnonzero(starts_block)
+        block_mass = np.add.reduceat(np.stack([~label, label]) * weight, first, axis=1)
+        group = np.searchsorted(group_ends, first, side="right")
+        mass = sums(block_mass, group, groups)
+        # The share of the other label's weight that the rows of each label beat, (2, B).
+        below = np.cumsum(block_mass, axis=1) - block_mass / 2
+        below -= (np.cumsum(mass, axis=1) - mass)[:, group]
         with np.errstate(invalid="ignore", divide="ignore"):
-            squares = sums(block_mass * influence**2, group, groups)
-            by_label = squares * (mass / (mass - 1))
-        variance = np.where((mass > 1).all(axis=0), by_label.sum(axis=0), np.nan)
-        return Areas(area=area, positives=mass[1], negatives=mass[0], variance=variance)
-    scores = np.empty(len(order))
-    block = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    scores[order] = weight * influence[label.astype(np.intp), block]
-    cell = 2 * codes
-    cell[order] += label
-    return _sampled_areas(area, scores, cell, design)
+            share_below = below / mass[:, group]
+            placement = np.stack([1 - share_below[1], share_below[0]])
+            area = np.bincount(group, block_mass[1] * placement[1], groups) / mass[1]
+            area = np.where(mass[0] > 0, area, np.nan)
+            influence = (placement - area[group]) / mass[:, group]
+        if design is None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                squares = sums(block_mass * influence**2, group, groups)
+                by_label = squares * (mass / (mass - 1))
+            variance = np.where((mass > 1).all(axis=0), by_label.sum(axis=0), np.nan)
+            return cls(area=area, positives=mass[1], negatives=mass[0], variance=variance)
+        scores = np.empty(len(order))
+        block = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+        scores[order] = weight * influence[label.astype(np.intp), block]
+        cell = 2 * codes
+        cell[order] += label
+        return _sampled_areas(area, scores, cell, design)
+
+    def limits(self, level: means.Level = 0.95) -> Limits:
+        """Return areas with their intervals, NaN under :data:`RARE_ROWS` rows of a label.
+
+        Notes
+        -----
+        From the lower of both lower limits to the higher of both upper limits of two intervals:
+        DeLong's on the logit scale, which holds for any scores but not near 1, where it is too
+        short, and Newcombe's (2006, "Confidence intervals for an effect size measure based on the
+        Mann-Whitney statistic", part 2, method 5), which holds there, and where the area is 1.
+        """
+        area = self.area
+        with np.errstate(invalid="ignore", divide="ignore"):
+            half_width = _quantile(level, self.units) * np.sqrt(self.variance) / (area * (1 - area))
+            centre = special.logit(area)
+        has_logit = (area > 0) & (area < 1) & np.isfinite(half_width)
+        lower_delong = np.where(has_logit, special.expit(centre - half_width), area)
+        upper_delong = np.where(has_logit, special.expit(centre + half_width), area)
+        lower_newcombe, upper_newcombe = _newcombe(self, level)
+        enough = np.minimum(self.positives, self.negatives) >= RARE_ROWS
+        lower, upper = np.fmin(lower_delong, lower_newcombe), np.fmax(upper_delong, upper_newcombe)
+        return Limits(area, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
 
 
 def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) -> Areas:
@@ -137,31 +160,6 @@ def _units(cells: Sampled, sample: Sampled, scores: Floats) -> Floats:
         of_labels = part**2 / np.maximum(cells.size.reshape(-1, 2) - 1, 0)
         freedom = part.sum(axis=1) ** 2 / of_labels.sum(axis=1)
     return np.fmin(freedom + 1, sample.size)
-
-
-def area_limits(estimates: Areas, level: means.Level = 0.95) -> Limits:
-    """Return areas with their intervals, NaN under :data:`RARE_ROWS` rows of a label.
-
-    Notes
-    -----
-    From the lower of both lower limits to the higher of both upper limits of two intervals:
-    DeLong's on the logit scale, which holds for any scores but not near 1, where it is too short,
-    and Newcombe's (2006, "Confidence intervals for an effect size measure based on the Mann-Whitney
-    statistic", part 2, method 5), which holds there, and where the area is 1.
-    """
-    area = estimates.area
-    with np.errstate(invalid="ignore", divide="ignore"):
-        half_width = (
-            _quantile(level, estimates.units) * np.sqrt(estimates.variance) / (area * (1 - area))
-        )
-        centre = special.logit(area)
-    has_logit = (area > 0) & (area < 1) & np.isfinite(half_width)
-    lower_delong = np.where(has_logit, special.expit(centre - half_width), area)
-    upper_delong = np.where(has_logit, special.expit(centre + half_width), area)
-    lower_newcombe, upper_newcombe = _newcombe(estimates, level)
-    enough = np.minimum(estimates.positives, estimates.negatives) >= RARE_ROWS
-    lower, upper = np.fmin(lower_delong, lower_newcombe), np.fmax(upper_delong, upper_newcombe)
-    return Limits(area, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
 
 
 def _quantile(level: means.Level, units: Floats | None = None) -> Floats:
@@ -225,10 +223,29 @@ class Bins:
         rate = (self.positives + 2 * self.score) / (self.size + 2)
         return np.sqrt(rate * (1 - rate) / np.maximum(self.size, 1))
 
+    def plug_in(self) -> Floats:
+        """Return plug-in expected calibration errors (...), which are biased upwards."""
+        return _or_undefined(self, (self.weight * np.abs(self.away)).sum(axis=-1))
 
-def plug_in(bins: Bins) -> Floats:
-    """Return plug-in expected calibration errors (...), which are biased upwards."""
-    return _or_undefined(bins, (bins.weight * np.abs(bins.away)).sum(axis=-1))
+    def limits(self, *, level: means.Level = 0.95) -> Limits:
+        """Return debiased expected calibration errors, with intervals that reach 0 if these may.
+
+        The estimand is the error of the population in the same bins. The lower limit is the plug-in
+        error less its largest plausible bias, and less the distances to the limits of the bins'
+        rates, combined as independent errors. The upper limit is the largest error of a population
+        that is compatible with so small a plug-in error. The plug-in error always lies inside, too.
+        """
+        z, weight, away = _quantile(level), self.weight, self.away
+        lower, upper = _wilson(self, z[..., None])
+        low = np.where(away > 0, self.score + away - lower, upper - self.score - away)
+        error = self.plug_in()
+        surely = np.clip(np.abs(away) - low, 0, None) / np.maximum(self.error, 1e-6)
+        bias = (weight * self.error * _folded_bias(surely)).sum(axis=-1)
+        down = np.sqrt(((weight * low) ** 2).sum(axis=-1) + z**2 * _between(self, error))
+        value = _debiased_error(self)
+        lower = np.minimum(error - bias - down, value)
+        upper = np.maximum(_largest(self, error, level), np.maximum(error, value))
+        return Limits(value, _or_undefined(self, lower), _or_undefined(self, upper))
 
 
 def _debiased_error(bins: Bins) -> Floats:
@@ -249,28 +266,7 @@ def _debiased_error(bins: Bins) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         strength = np.where(bins.error > 0, (bins.away / bins.error) ** 2, 0.0).sum(axis=-1)
         share = np.fmin(1, ((used + np.sqrt(2 * used)) / strength) ** 2)
-    return plug_in(bins) - share * bias
-
-
-def calibration_limits(bins: Bins, *, level: means.Level = 0.95) -> Limits:
-    """Return debiased expected calibration errors with intervals that reach 0 where they may be 0.
-
-    The estimand is the error of the population in the same bins. The lower limit is the plug-in
-    error less its largest plausible bias, and less the distances to the limits of the bins' rates,
-    combined as independent errors. The upper limit is the largest error of a population that is
-    compatible with so small a plug-in error. The plug-in error always lies inside as well.
-    """
-    z, weight, away = _quantile(level), bins.weight, bins.away
-    lower, upper = _wilson(bins, z[..., None])
-    low = np.where(away > 0, bins.score + away - lower, upper - bins.score - away)
-    error = plug_in(bins)
-    surely = np.clip(np.abs(away) - low, 0, None) / np.maximum(bins.error, 1e-6)
-    bias = (weight * bins.error * _folded_bias(surely)).sum(axis=-1)
-    down = np.sqrt(((weight * low) ** 2).sum(axis=-1) + z**2 * _between(bins, error))
-    value = _debiased_error(bins)
-    lower = np.minimum(error - bias - down, value)
-    upper = np.maximum(_largest(bins, error, level), np.maximum(error, value))
-    return Limits(value, _or_undefined(bins, lower), _or_undefined(bins, upper))
+    return bins.plug_in() - share * bias
 
 
 def _between(bins: Bins, error: Floats) -> Floats:

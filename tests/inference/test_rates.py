@@ -13,7 +13,6 @@ from fairbench.inference.rates import (
     rate_limits,
     rate_sequence,
     ratio_limits,
-    weighted_share,
 )
 
 
@@ -122,7 +121,7 @@ def test_the_sixth_of_two_thousand_is_not_excluded():
 
 
 def test_f1_is_a_share_of_the_union():
-    result = weighted_share(rate_limits(12, 30), 2, 1)
+    result = rate_limits(12, 30).weighted(2, 1)
     assert result.value == pytest.approx(2 * 12 / (2 * 12 + 18))
     assert result.lower < result.value < result.upper
 

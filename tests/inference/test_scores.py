@@ -18,7 +18,7 @@ def test_areas_and_variances_by_group_are_those_of_all_pairs():
     draw = np.random.default_rng(0)
     y, score = draw.integers(0, 2, 400), draw.random(400).round(2)
     codes = draw.choice([0, 1, 3], 400)
-    result = scores.areas(y.astype(float), score, codes, 4)
+    result = scores.Areas.of(y.astype(float), score, codes, 4)
     for g in (0, 1, 3):
         mine = codes == g
         positive, negative = (score[mine & (y == label)] for label in (1, 0))
@@ -37,13 +37,13 @@ def test_intervals_of_areas_cover(area, positives, negatives):
     codes = np.repeat(np.arange(repeats), positives + negatives)
     shift = np.sqrt(10) * stats.norm.ppf(area)
     score = draw.standard_normal(len(y)) * np.where(y == 1, 3, 1) + shift * y
-    limits = scores.area_limits(scores.areas(y, score, codes, repeats))
+    limits = scores.Areas.of(y, score, codes, repeats).limits()
     assert ((limits.lower <= area) & (area <= limits.upper)).mean() > 0.92
 
 
 def test_a_perfect_area_is_not_surely_perfect():
     perfect = scores.Areas(np.ones(2), np.array([10.0, 9.0]), np.full(2, 10.0), np.zeros(2))
-    limits = scores.area_limits(perfect)
+    limits = perfect.limits()
     assert 0.6 < limits.lower[0] < 0.95
     assert limits.upper[0] == 1
     assert np.isnan(limits.lower[1])  # under 10 rows of a label
@@ -66,20 +66,20 @@ def calibrated(draw, repeats, rows, slope=1.0, bins=15):
 @pytest.mark.parametrize("slope", [1.0, 2.0, 0.5, -1.0])
 def test_intervals_of_calibration_errors_cover_and_hold_what_is_printed(slope):
     draw = np.random.default_rng(2)
-    truth = scores.plug_in(calibrated(draw, 1, 1_000_000, slope))[0]
+    truth = calibrated(draw, 1, 1_000_000, slope).plug_in()[0]
     for rows in (50, 200, 2000):
         bins = calibrated(draw, 400, rows, slope)
-        limits = scores.calibration_limits(bins)
+        limits = bins.limits()
         inside = (np.maximum(limits.lower, 0) <= truth) & (truth <= limits.upper)
         assert inside.mean() > 0.93
-        for value in (scores.plug_in(bins), scores._debiased_error(bins)):
+        for value in (bins.plug_in(), scores._debiased_error(bins)):
             assert ((limits.lower <= value) & (value <= limits.upper)).all()
 
 
 def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
     draw = np.random.default_rng(3)
     small, large = (calibrated(draw, 1000, rows) for rows in (100, 2000))
-    plain = (scores.plug_in(small) - scores.plug_in(large)).mean()
+    plain = (small.plug_in() - large.plug_in()).mean()
     assert plain > 0.07
     assert abs((scores._debiased_error(small) - scores._debiased_error(large)).mean()) < plain / 2.5
 
@@ -141,7 +141,7 @@ def clustered_areas(sizes, *, nested=False):
     score = label + np.sqrt(0.3) * draw.standard_normal(units)[unit]
     score += np.sqrt(0.7) * draw.standard_normal(len(unit))
     design = Design.of(len(unit), clusters=unit)
-    return scores.areas(label * 1.0, score, unit // len(sizes), replications, design=design)
+    return scores.Areas.of(label, score, unit // len(sizes), replications, design=design)
 
 
 def test_clusters_of_equal_size_leave_their_number_less_one_and_unequal_ones_fewer():
@@ -156,5 +156,5 @@ def test_a_label_of_fewer_than_five_clusters_has_no_area_with_an_interval():
     unit = np.concatenate([np.repeat(np.arange(4), 100), 4 + np.repeat(np.arange(30), 20)])
     rows = label, np.random.default_rng(0).normal(size=1000) + label, np.zeros(1000, int), 1
     for clusters, printed in ((unit, False), (np.arange(1000), True)):
-        areas = scores.areas(*rows, design=Design.of(1000, clusters=clusters))
-        assert np.isnan(scores.area_limits(areas).lower).all() != printed
+        areas = scores.Areas.of(*rows, design=Design.of(1000, clusters=clusters))
+        assert np.isnan(areas.limits().lower).all() != printed

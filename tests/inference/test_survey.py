@@ -13,7 +13,7 @@ from fairbench.inference import survey
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.means import Moments, around, sampled_outcome_limits
 from fairbench.inference.rates import difference_limits, rate_limits
-from fairbench.inference.scores import area_limits, areas
+from fairbench.inference.scores import Areas
 from fairbench.metrics.probability import log_loss_rows
 from fairbench.metrics.registry import accuracy, f1_score, selection_rate, true_positive_rate
 
@@ -145,12 +145,12 @@ def test_size_where_nothing_happened_rests_on_the_clusters():
 def test_weighted_area_is_that_of_repeated_rows():
     """Whole weights are repetitions; the error of equal weights is DeLong's."""
     y, s, one, weight = LABEL, np.round(VALUE, 1), np.zeros(60, np.intp), 1 + I % 3
-    whole = areas(y, s, one, 1, design=survey.Design.of(60, weight=weight)).area
+    whole = Areas.of(y, s, one, 1, design=survey.Design.of(60, weight=weight)).area
     assert np.isclose(whole, roc_auc_score(y, s, sample_weight=weight), atol=1e-12)
-    plain, alone = areas(y, s, one, 1), areas(y, s, one, 1, design=survey.Design.of(60))
+    plain, alone = Areas.of(y, s, one, 1), Areas.of(y, s, one, 1, design=survey.Design.of(60))
     for name in ("area", "variance", "positives", "negatives"):
         np.testing.assert_allclose(getattr(alone, name), getattr(plain, name), rtol=1e-13)
-    assert np.isnan(areas(np.ones(60), s, one, 1, design=survey.Design.of(60)).area)
+    assert np.isnan(Areas.of(np.ones(60), s, one, 1, design=survey.Design.of(60)).area)
 
 
 @pytest.mark.parametrize("clusters", [None, CLUSTER])
@@ -227,7 +227,7 @@ def test_coverage_of_weighted_losses_and_areas(rows, spread):
         others = log_loss_rows(1 - label, score)
         limits, _ = sampled_outcome_limits(losses, others, label, sample, design)
         result[0].append(around(sample.means(losses), limits(0.95), 0.0))
-        result[1].append(area_limits(areas(label, score, codes, count, design=design)))
+        result[1].append(Areas.of(label, score, codes, count, design=design).limits())
     for true, (first, second) in zip(truth, result, strict=True):
         for limits, value in ((first, true), (difference_limits(first, second), 0.0)):
             printed = ~np.isnan(limits.lower)

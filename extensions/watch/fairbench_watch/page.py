@@ -189,7 +189,7 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
         {**{name: getattr(mark, name) for name in kept}, "gaps": dict(mark.limits)}
         for mark in drawn(state.marks)
     ]
-    can, cannot = sentences.can_be_concluded(findings), sentences.cannot_be_concluded(findings)
+    can, cannot = sentences.concluded(findings)
     basis = list(_basis(state, new, len(gaps), len(scores)))
     gap_table = _gap_table(gaps, state)
     alarms = f"{counted(len(state.alarms), 'alarm')} so far" if state.alarms else ""

@@ -336,9 +336,7 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             yield from pairs
     if assessment.table.of_decisions:
         bound = assessment.options.epsilon
-        unknown = Finding(
-            findings.GAP, "", "", findings.NOT_MEASURED, bound=bound, needs="there are no labels"
-        )
+        unknown = Finding(findings.GAP, bound=bound, needs="there are no labels")
         for attribute in assessment.table.groups:
             for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:

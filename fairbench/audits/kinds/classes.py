@@ -187,10 +187,7 @@ def _compare_accuracies(
     counts = _counts_of(scores, groups)
     names = counts.index.astype(str).tolist()
     labels = int(counts["labels"].sum())
-    gap = Finding(
-        findings.GAP, attribute, ACCURACY, findings.NOT_MEASURED, bound=options.epsilon, n=labels
-    )
-    gap = replace(gap, needs=TOO_FEW)
+    gap = Finding(findings.GAP, attribute, ACCURACY, bound=options.epsilon, n=labels, needs=TOO_FEW)
     lowest = replace(gap, about=findings.LOWEST)
     if (counts["labels"] > 0).sum() < 2:
         return [gap, lowest]

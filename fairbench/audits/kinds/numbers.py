@@ -30,7 +30,7 @@ from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
 from fairbench.evaluation import by_group, findings
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import GAP, LEVEL, NOT_MEASURED, Finding, Measure, risk_of
+from fairbench.evaluation.findings import GAP, LEVEL, Finding, Measure, risk_of
 from fairbench.evaluation.groups import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
@@ -137,7 +137,7 @@ def gap_findings(
         about: dict[str, Any] = {"bound": bound, "is_share": is_share, "n": len(data)}
         groups = of_groups(attribute, metric)
         measure = Measure(
-            Finding(GAP, attribute, label(metric), NOT_MEASURED, scope=scope, needs=needs, **about),
+            Finding(GAP, attribute, label(metric), scope=scope, needs=needs, **about),
             groups.index.tolist(),
             None if np.isnan(gap["value"]) else partial(interval, key),
             groups["value"].tolist(),
@@ -583,17 +583,16 @@ def _audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             if _is_unobserved(time[rows_of], event[rows_of], options.horizon)
         ]
         for name, at in _measures(rows, codes, len(names), options.horizon).items():
-            asked = Finding(GAP, attribute, name, NOT_MEASURED, n=len(time), needs=_FEW_EVENTS)
-            asked = replace(asked, bound=options.epsilon, is_share=False)  # though at most 1
-            measure = Measure.of_limits(asked, names, at)
-            concluded = measure.answered(risk).conclude()
+            about: dict[str, Any] = {"n": len(time), "bound": options.epsilon, "is_share": False}
+            asked = Finding(GAP, attribute, name, needs=_FEW_EVENTS, **about)
+            concluded = Measure.of_limits(asked, names, at).answered(risk).conclude()
             if name == BRIER and unobserved and concluded[0].needs:
                 why = _said("unobserved", names=unobserved, options=options)
                 concluded[0] = replace(concluded[0], needs=why)
             found += concluded
-            about = {"metric": name, "attribute": attribute, "group": names}
-            limits = at(LEVEL).pointwise._asdict()
-            measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
+            columns = {"metric": name, "attribute": attribute, "group": names}
+            columns |= {**at(LEVEL).pointwise._asdict(), "n": np.bincount(codes)}
+            measured.append(pd.DataFrame(columns))
     figures = pd.concat(measured).to_dict("records")
     return Audit(
         options,

@@ -80,9 +80,7 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
     """
     risk = risk_of(1 + len(first.groups) * len(RATE_OF))
     names = options.score, options.against
-    accuracies = Finding(
-        findings.COMPARISON, "", ACCURACY, findings.NOT_MEASURED, names, bound=options.epsilon
-    )
+    accuracies = Finding(findings.COMPARISON, "", ACCURACY, groups=names, bound=options.epsilon)
     everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
     found = [_compare(accuracies, accuracy, everyone, risk)]
     fixed = {name: why for name, why in first.fixed.items() if name in second.fixed}

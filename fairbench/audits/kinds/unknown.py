@@ -111,9 +111,7 @@ def _answered(
         returns what is found of it, and its figures.
     """
     fixed = table.fixed
-    asked = Finding(
-        findings.GAP, attribute, "", findings.NOT_MEASURED, bound=options.epsilon, scope=scope
-    )
+    asked = Finding(findings.GAP, attribute, bound=options.epsilon, scope=scope)
     found: list[Finding] = []
     gaps: list[Row] = []
     for metric, name in table.direction.rate_names.items():
@@ -385,9 +383,8 @@ def _gaps_of_columns(
         rates, successes, sizes = _counts_of_rates(table, codes)
         for r, rate in enumerate(rates):
             measure, why = table.direction.rate_name(rate.name), fixed.get(rate.name, TOO_FEW)
-            asked = Finding(findings.GAP, attribute, measure, findings.NOT_MEASURED, needs=why)
-            asked = replace(asked, bound=epsilon, n=int(sizes[r].sum()))
-            at = functools.partial(GroupLimits.of, successes[r], sizes[r])
+            n, at = int(sizes[r].sum()), functools.partial(GroupLimits.of, successes[r], sizes[r])
+            asked = Finding(findings.GAP, attribute, measure, bound=epsilon, n=n, needs=why)
             gap = Measure(asked) if rate.name in fixed else Measure.of_limits(asked, names, at)
             yield from gap.answered(risk_of(len(rates) * len(columns), risk)).conclude()
 
@@ -454,7 +451,7 @@ def _estimate_groups(
         frame = pd.DataFrame(columns)
         frames.append(frame)
         measure, n = table.direction.rate_name(rate.name), int(total)
-        template = Finding(findings.GAP, attribute, measure, findings.NOT_MEASURED, n=n)
+        template = Finding(findings.GAP, attribute, measure, n=n)
         why, surest = fixed.get(rate.name, TOO_FEW), list[str]()
         gaps = [replace(template, bound=options.epsilon, needs=why)]
         if rate.name not in fixed:

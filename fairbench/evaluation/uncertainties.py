@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation import table as tables
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
@@ -76,9 +76,13 @@ def evaluate_uncertainties(
         floor = (negligible_sd * spread) ** 2
     else:
         floor = np.full(data.splits, 2 * negligible_sd**2)
-    for groups in (data.everyone, *data.coded.values()):
+
+    def add_groups(groups: Groups) -> None:
+        """Add the measures of one attribute, and how its groups compare with the reference."""
         means = GroupMeans.of(values.T, groups.codes, groups.cells).shaped(groups.splits)
         level = table.level
+        # Means (V, S, G), and their differences from the reference's and ratios to it; and the
+        # probabilities that ratios are further from 1 than is fair.
         if table.frequentist:
             estimates = _skewed_means(values, groups, level, ratio_band)
         else:
@@ -86,78 +90,58 @@ def evaluate_uncertainties(
             of_papers += [rates.Limits(*means.difference(level)), rates.Limits(*means.ratio(level))]
             of_papers += [rates.Limits(*[means.ratio_outside(ratio_band)] * 3)]
             estimates = [one.apply(lambda array: np.moveaxis(array, -1, 0)) for one in of_papers]
+
+        def add(form: str, limits: rates.Limits, reasons: Statuses, **options: Any) -> None:
+            """Add the means of the measures (no form), or what compares them."""
+            size, names = np.broadcast_to(groups.size, limits.value.shape), groups.names
+            status, n = reasons[..., None].copy(size.shape), size
+            nobody = status.is_ok & (size == 0)
+            status.flag_few(size, table.minimum, names)
+            status.flag(nobody, "undefined", lambda *at: f"no rows{tables.in_group(names[at[-1]])}")
+            if form:  # what compares groups has nothing to add about the reference, the first
+                status, n = status.of_pairs(size), np.minimum(size[..., :1], size[..., 1:])
+                limits, names = limits.take(slice(1, None)), names[1:]
+            value = np.where(status.has_value, limits.value, NAN)
+            if table.frequentist:
+                few = status.is_ok & (n < FEWEST)
+                why = f"an interval needs {FEWEST}"
+                status.flag(few, "insufficient", lambda *at: f"n={n[at]}, {why}")
+            one = "the standard error of a mean needs 2 rows"
+            without_value = np.isnan(value) & status.has_value
+            status.flag(
+                without_value, "undefined", lambda *at: one if n[at] == 1 else status.reason[at]
+            )
+            table.add(
+                *([f"{measure}{form}" for measure in measures], value, n),
+                groups.attribute,
+                names,
+                status=status,
+                **{"interval": [np.where(n > 1, end, NAN) for end in limits[1:]], **options},
+            )
+
+        shown, differences, ratios, outside = estimates
+        add("", shown, reasons)
+        if len(groups) == 1:
+            return
+        add("_difference", differences, reasons)
+        # What the paper calls F, and the probability that it is further from 1 than is fair.
+        reference = shown.value[..., 0]
+        ratio_reasons = reasons.copy(reference.shape)
+
+        def near_zero(i: int, s: int) -> str:
+            mean = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
+            return f"{mean}, too near 0 to divide by"
+
         lowest = means.interval(level)[0][..., 0, :].T
-        _add_measures(table, measures, groups, reasons, estimates, lowest < floor, ratio_band)
+        small = (lowest < floor) | (reference == 0)
+        ratio_reasons.flag(small & ratio_reasons.is_ok, "undefined", near_zero)
+        add("_ratio", ratios, ratio_reasons)
+        # Where the ratio has no interval, nothing is known of how sure it is either.
+        about = {"statistic": tables.OUTSIDE_BAND, "setting": Setting(band=ratio_band)}
+        add("_ratio", outside, ratio_reasons, **about, interval=(NAN, NAN))
 
-
-def _add_measures(
-    table: MetricTable,
-    measures: Sequence[str],
-    groups: Groups,
-    reasons: Statuses,
-    estimates: Sequence[rates.Limits],
-    too_low: Mask,
-    band: float,
-) -> None:
-    """Add the measures of one attribute, and how its groups compare with the reference.
-
-    Parameters
-    ----------
-    reasons : (V, S) the status of each measure.
-    estimates : (V, S, G) each, the means, and their differences from the reference's and ratios to
-        it; and the probabilities that ratios are further from 1 than `band`.
-    too_low : (V, S) whether the reference's mean may be so low that nothing is divided by it.
-    """
-
-    def add(form: str, limits: rates.Limits, reasons: Statuses, **options: Any) -> None:
-        """Add the means of the measures (no form), or what compares them with the reference's."""
-        size, names = np.broadcast_to(groups.size, limits.value.shape), groups.names
-        status, n = reasons[..., None].copy(size.shape), size
-        nobody = status.is_ok & (size == 0)
-        status.flag_few(size, table.minimum, names)
-        status.flag(nobody, "undefined", lambda *at: f"no rows{tables.in_group(names[at[-1]])}")
-        if form:  # what compares groups has nothing to add about the reference, the first of them
-            status, n = status.of_pairs(size), np.minimum(size[..., :1], size[..., 1:])
-            limits, names = limits.take(slice(1, None)), names[1:]
-        value = np.where(status.has_value, limits.value, NAN)
-        if table.frequentist:
-            few = status.is_ok & (n < FEWEST)
-            status.flag(few, "insufficient", lambda *at: f"n={n[at]}, an interval needs {FEWEST}")
-        without_value = np.isnan(value) & status.has_value
-        one = "the standard error of a mean needs 2 rows"
-        status.flag(without_value & (n == 1), "undefined", one)
-        status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
-        table.add(
-            *([f"{measure}{form}" for measure in measures], value, n),
-            groups.attribute,
-            names,
-            status=status,
-            **{"interval": [np.where(n > 1, end, NAN) for end in limits[1:]], **options},
-        )
-
-    means, differences, ratios, outside = estimates
-    add("", means, reasons)
-    if len(groups) == 1:
-        return
-    add("_difference", differences, reasons)
-    # What the paper calls F, and the probability that it is further from 1 than is fair.
-    reference = means.value[..., 0]
-    ratio_reasons = reasons.copy(reference.shape)
-
-    def near_zero(i: int, s: int) -> str:
-        mean = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
-        return f"{mean}, too near 0 to divide by"
-
-    small = too_low | (reference == 0)
-    ratio_reasons.flag(small & ratio_reasons.is_ok, "undefined", near_zero)
-    add("_ratio", ratios, ratio_reasons)
-    # Where the ratio has no interval, nothing is known of how sure it is either.
-    about = {
-        "statistic": tables.OUTSIDE_BAND,
-        "setting": Setting(band=band),
-        "interval": (NAN, NAN),
-    }
-    add("_ratio", outside, ratio_reasons, **about)
+    for groups in (data.everyone, *data.coded.values()):
+        add_groups(groups)
 
 
 def _skewed_means(values: Floats, groups: Groups, level: float, band: float) -> list[rates.Limits]:
@@ -250,24 +234,20 @@ def evaluate_individual(table: MetricTable, data: Labelled, k: int, attribute: s
     k = min(k, int(most.max()))
     score = "score" if "score" in data.predictions else "prediction"
     values = {"prediction": data.column(score), **_variances(data)}
+    # Everyone, the groups, and each group's true negatives, false positives ...
+    parts: list[_Parts] = [(data.everyone, ("",))]
+    if attribute in data.groups:
+        groups = data.coded[attribute]
+        cell = (2 * data.target + data.column("prediction")).astype(np.intp)
+        codes = len(OUTCOMES) * groups.codes + cell
+        names = tuple(name for name in groups.names for _ in OUTCOMES)
+        of_outcomes = Groups(attribute, names, codes, groups.splits)
+        parts += [(groups, ("",)), (of_outcomes, OUTCOMES)]
     of_splits = [(rows, individual_fairness(data.encoded[rows], k)) for rows in data.slices]
     for name, column in values.items():
         fairness = np.concatenate([of_split(column[rows]) for rows, of_split in of_splits])
-        for parts in _groups_and_outcomes(data, attribute):
-            _add_fairness(table, f"individual_fairness_{name}", fairness.T, parts, most)
-
-
-def _groups_and_outcomes(data: Labelled, attribute: str) -> Iterator[_Parts]:
-    """Yield everyone, the groups, and each group's true negatives, false positives ..."""
-    yield data.everyone, ("",)
-    if attribute not in data.groups:
-        return
-    groups = data.coded[attribute]
-    yield groups, ("",)
-    cell = (2 * data.target + data.column("prediction")).astype(np.intp)
-    codes = len(OUTCOMES) * groups.codes + cell
-    names = tuple(name for name in groups.names for _ in OUTCOMES)
-    yield Groups(attribute, names, codes, groups.splits), OUTCOMES
+        for part in parts:
+            _add_fairness(table, f"individual_fairness_{name}", fairness.T, part, most)
 
 
 def _add_fairness(

@@ -232,6 +232,27 @@ class Direction:
         question = _said("not_said", file=file, why=why, names=names, ways=ways, side=side)
         raise OpenQuestion(question, *(f"favourable={name}" for name in names))
 
+    def which_foretold(self, score: Floats, label: Floats, column: str, start: str) -> OpenQuestion:
+        """Return the question which of two labels a score stands for, with both readings.
+
+        Parameters
+        ----------
+        start : what the question begins with.
+        """
+        means = [
+            number(np.mean(scores)) if len(scores := score[label == value]) else "unknown"
+            for value in (0, 1)
+        ]
+        area, _ = _score_area(score, label)
+        ways = ["", ""]
+        if not np.isnan(area):
+            of_second = f" puts {percent_of(area)} of pairs in the right order"
+            ways = [f" {percent_of(1 - area)}", of_second]
+        column, *short = (shortened(name, 30) for name in (column, *self.names))
+        question = _said("unclear", column=column, means=means, names=short, ways=ways)
+        likely = self.names if np.isnan(area) else [self.names[area >= 0.5]]  # noqa: PLR2004 -- of two
+        return OpenQuestion(f"{start}{question}", *(f"positive={name}" for name in likely))
+
     def reading(
         self, options: Options, granted: Mask | None = None, times: Times | None = None
     ) -> Iterator[str]:
@@ -348,30 +369,6 @@ def runs_against(score: Floats, label: Floats, times: Times | None = None) -> bo
     """Say whether scores are surely lower where the label is 1."""
     area, error = _score_area(score, label, times)
     return bool(area + _SURE * error < 0.5)
-
-
-def which_foretold(
-    score: Floats, label: Floats, names: tuple[str, str], column: str, start: str
-) -> OpenQuestion:
-    """Return the question which of two labels a score stands for, with both readings.
-
-    Parameters
-    ----------
-    start : what the question begins with.
-    """
-    means = [
-        number(np.mean(scores)) if len(scores := score[label == value]) else "unknown"
-        for value in (0, 1)
-    ]
-    area, _ = _score_area(score, label)
-    ways = ["", ""]
-    if not np.isnan(area):
-        of_second = f" puts {percent_of(area)} of pairs in the right order"
-        ways = [f" {percent_of(1 - area)}", of_second]
-    column, *short = (shortened(name, 30) for name in (column, *names))
-    question = _said("unclear", column=column, means=means, names=short, ways=ways)
-    likely = names if np.isnan(area) else [names[area >= 0.5]]  # noqa: PLR2004 -- of two
-    return OpenQuestion(f"{start}{question}", *(f"positive={name}" for name in likely))
 
 
 def percent_of(share: float) -> str:

@@ -392,7 +392,7 @@ def _read_table(
         if not (options.positive or labelling) and ways.runs_against(score, label):
             negative, positive = direction.names
             start = f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
-            raise ways.which_foretold(score, label, direction.names, options.score, start)
+            raise direction.which_foretold(score, label, options.score, start)
     groups: Mapping[str, pd.Series] = {}
     cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
     if not options.proxy:
@@ -541,7 +541,7 @@ def _labels(
             first, second = two_names
             label, _ = place.labels(text, second)
             start = place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; ")
-            raise ways.which_foretold(score, label, (first, second), options.score, str(start))
+            raise Direction(two_names).which_foretold(score, label, options.score, str(start))
         good = columns.spelled(options.decision.partition("/")[0]) if of_decisions else ""
         positive = good if good in two_names else columns.spelled(options.favourable)
         if not positive:

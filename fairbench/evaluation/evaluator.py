@@ -23,7 +23,6 @@ from fairbench.evaluation.groups import (
     GroupCounts,
     PosteriorIntervals,
     SurveyIntervals,
-    by_pattern,
 )
 from fairbench.evaluation.many_groups import EXCEPTIONAL, SHOWN
 from fairbench.evaluation.predictions import Groups, Labelled
@@ -33,7 +32,7 @@ from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators, Pooled, adjusted_p_values
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics import registry
-from fairbench.metrics.group import FORMS, average_gaps, debiased, group_weighted
+from fairbench.metrics.group import FORMS, average_gaps, group_weighted
 from fairbench.metrics.registry import BINARY, Counts, Metric, metrics_of
 from fairbench.metrics.uncertainty import spread_diagram
 
@@ -457,7 +456,7 @@ def _add_gaps(
     # generators, whose order has to stay.
     resampled = None
     if len(counts.groups) > 2:
-        draw = partial(posterior.resampled_counts, draws=RESAMPLES)
+        draw = partial(_resampled_counts, draws=RESAMPLES)
         resampled = _draws_of_splits(draw, counts.counts, generators)
     table.add(
         list(widest),
@@ -486,14 +485,7 @@ def _add_gaps(
         below = probability_below(below, *ends, epsilon, level=table.level)
     add(tables.BELOW_EPSILON, below, statuses, setting=Setting(epsilon=epsilon))
     if resampled is not None:
-
-        def without_noise(metric: Metric, compared: list[int], of: Mask) -> Floats:
-            of_resamples = resampled[:, of][..., compared, :]
-            return debiased(metric, counts.counts[of][..., compared, :], of_resamples)
-
-        corrected = np.stack(
-            [by_pattern(among, partial(without_noise, gap)) for gap, among in gaps]
-        )
+        corrected = np.stack([counts.debiased(*gap, resampled) for gap in gaps])
         flagged = statuses.copy(values.shape)
         without_value = np.isnan(corrected) & flagged.has_value
         flagged.flag(without_value, "undefined", "no resample has the rates of every group")
@@ -530,6 +522,22 @@ def _add_pooled(table: MetricTable, counts: GroupCounts) -> None:
     certain = Statuses.where(valued, Statuses.ok(sizes.shape), statuses)
     worst = np.where(valued, worst, NAN)
     table.add(names, worst, *about, statistic=tables.WORST, status=certain)
+
+
+def _resampled_counts(
+    counts: NDArray[Any], draws: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw (T, G, 4) multinomial counts around the observed shares (parametric bootstrap).
+
+    It is a view of an array with the cells first, so that sums run over contiguous memory.
+    """
+    size = counts.sum(axis=-1)
+    shares = counts / np.maximum(size, 1)[..., None]
+    shares[size == 0, 0] = 1.0
+    resampled: NDArray[np.int64] = generator.multinomial(
+        size.astype(np.int64), shares, size=(draws, *size.shape)
+    )
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(resampled, -1, 0)), 0, -1)
 
 
 def _draws_of_splits(draw: Callable[..., Counts], counts: Counts, generators: Generators) -> Counts:

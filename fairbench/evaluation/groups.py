@@ -31,6 +31,7 @@ from fairbench.inference.rates import (
     ratio_limits,
 )
 from fairbench.inference.survey import LabelledRows, SurveyCounts
+from fairbench.metrics.group import debiased
 from fairbench.metrics.registry import (
     BINARY,
     Counts,
@@ -326,7 +327,7 @@ def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
     return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
 
 
-def by_pattern(
+def _by_pattern(
     among: Mask, of_groups: Callable[[list[int], Mask], ArrayLike], ends: int = 0
 ) -> Floats:
     """Return values (...), or `ends` of each, among some groups (..., G) at a time.
@@ -366,7 +367,7 @@ def _ratios(limits: GroupLimits, among: Mask) -> Floats:
         between = np.broadcast_to(compared.correlation, (2, 2))[0, 1]
         return ratio_limits(compared.pointwise.take(1), compared.pointwise.take(0), between)[1:]
 
-    return by_pattern(among, of_groups, ends=2)
+    return _by_pattern(among, of_groups, ends=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -556,7 +557,16 @@ class GroupCounts:
             below = (np.max(gaps, axis=0) < epsilon).mean(axis=-1)
             return np.reshape(below, samples.shape)[samples]
 
-        return by_pattern(among, of_groups)
+        return _by_pattern(among, of_groups)
+
+    def debiased(self, metric: Metric, among: Mask, resampled: Counts) -> Floats:
+        """Return a gap less what noise adds to it, from resampled counts (T, ..., G, 4)."""
+
+        def of_groups(groups: list[int], samples: Mask) -> Floats:
+            of_resamples = resampled[:, samples][..., groups, :]
+            return debiased(metric, self.counts[samples][..., groups, :], of_resamples)
+
+        return _by_pattern(among, of_groups)
 
     def statuses(
         self, metrics: Sequence[Metric], minimum: int
@@ -598,7 +608,7 @@ class GroupCounts:
 
         def values(metric: Metric, among: Mask) -> Floats:
             counts = self.intervals.counts_of(metric)
-            return by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
+            return _by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
 
         found = np.stack([values(*pair) for pair in zip(metrics, among, strict=True)])
         size, of_groups = self.statuses(metrics, minimum)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import special
 
 from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.errors import UserError, check_minimum, check_share
@@ -20,7 +21,6 @@ from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
 from fairbench.inference.pooled import (
     Pooled,
     adjusted_p_values,
-    all_at_least,
     differs_from_rest,
     pool,
     same_rate,
@@ -161,11 +161,27 @@ def pooled(
     table.attrs["gap_below"] = float(
         probability_below(posterior.gap_below(epsilon), gap.lower, gap.upper, epsilon, level=level)
     )
-    least, group = all_at_least(y, n, level)
+    least, group = _all_at_least(y, n, level)
     table.attrs["at_least"] = {"bound": least, "group": names[group]}
-    least, group = all_at_least(n - y, n, level)  # of the others
+    least, group = _all_at_least(n - y, n, level)  # of the others
     table.attrs["at_most"] = {"bound": 1 - least, "group": names[group]}
     return table
+
+
+def _all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
+    """Certify "no group's rate is under c" with the largest c that holds with confidence `level`.
+
+    Returned are the bound c and the position of the group that determines it.
+
+    c is the smallest of the groups' exact one-sided limits (0 for an empty group), without a
+    correction: the statement is false only if the truly worst group is under c, and then that
+    group's own limit has failed. So the error rate is that of one limit, for any number of groups,
+    overlapping or not.
+    """
+    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
+    limits = np.where(y > 0, special.betaincinv(np.maximum(y, 1), n - y + 1, 1 - level), 0.0)
+    worst = int(limits.argmin())
+    return float(limits[worst]), worst
 
 
 def own_and_pooled(

@@ -828,6 +828,18 @@ class CalibrationPosterior:
     effective_size: float
     sampler: str
 
+    @classmethod
+    def of(
+        cls, table: PartlyLabelled, generator: np.random.Generator, **options: Any
+    ) -> CalibrationPosterior:
+        """Return the posterior of the pool's counts given the labels there are, none included.
+
+        Parameters
+        ----------
+        options : those of :meth:`PosteriorFamily.of`.
+        """
+        return PosteriorFamily.of(table, generator, **options).posterior(table.labelled, generator)
+
     def with_slopes(self, factors: Floats, seed: int) -> Floats:
         """Return the draws of counts if each group's slopes are multiplied by a factor (G,)."""
         coefficients = self.family.proposal.model.coefficients(self.theta)
@@ -835,26 +847,6 @@ class CalibrationPosterior:
         flat = coefficients.reshape(len(coefficients), -1)
         shown = self.family.shown(self.rows)
         return self.family.counts(self.rows, shown, flat, rng(seed, "other slopes"))
-
-
-def bayesian_calibration(
-    table: PartlyLabelled,
-    generator: np.random.Generator,
-    *,
-    model: Calibration = BETA,
-    draws: int = 2048,
-    pool_noise: bool = True,
-) -> CalibrationPosterior:
-    """Return the posterior of the pool's counts given the labels there are, none included.
-
-    Parameters
-    ----------
-    draws : a power of two.
-    pool_noise : whether unlabelled labels scatter around their calibrated probability. False is
-        the paper's posterior, which is too narrow for the pool's own metrics.
-    """
-    family = PosteriorFamily.of(table, generator, model=model, draws=draws, pool_noise=pool_noise)
-    return family.posterior(table.labelled, generator)
 
 
 @dataclass(frozen=True)
@@ -1040,7 +1032,7 @@ def complete(
     if len(table.score) > _LARGE_POOL:
         # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
         table = replace(table, score=np.round(table.score, 4))
-    posterior = bayesian_calibration(table, generator, model=model, draws=DRAWS)
+    posterior = CalibrationPosterior.of(table, generator, model=model, draws=DRAWS)
     return posterior.counts, posterior
 
 

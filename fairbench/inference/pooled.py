@@ -131,22 +131,6 @@ def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floa
     return result
 
 
-def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
-    """Certify "no group's rate is under c" with the largest c that holds with confidence `level`.
-
-    Returned are the bound c and the position of the group that determines it.
-
-    c is the smallest of the groups' exact one-sided limits (0 for an empty group), without a
-    correction: the statement is false only if the truly worst group is under c, and then that
-    group's own limit has failed. So the error rate is that of one limit, for any number of groups,
-    overlapping or not.
-    """
-    y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    limits = np.where(y > 0, special.betaincinv(np.maximum(y, 1), n - y + 1, 1 - level), 0.0)
-    worst = int(limits.argmin())
-    return float(limits[worst]), worst
-
-
 # Rates of many groups, estimated jointly: groups of few rows borrow strength from the others.
 #
 # A group's rate has a Beta distribution whose centre depends on the group's attributes: the logit

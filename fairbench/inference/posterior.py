@@ -134,22 +134,6 @@ def posterior_draws(
     return np.moveaxis(gammas, (-1, 0), (0, -1))
 
 
-def resampled_counts(
-    counts: NDArray[Any], draws: int, generator: np.random.Generator
-) -> NDArray[np.int64]:
-    """Draw (T, G, 4) multinomial counts around the observed shares (parametric bootstrap).
-
-    It is a view of an array with the cells first, so that sums run over contiguous memory.
-    """
-    size = counts.sum(axis=-1)
-    shares = counts / np.maximum(size, 1)[..., None]
-    shares[size == 0, 0] = 1.0
-    resampled: NDArray[np.int64] = generator.multinomial(
-        size.astype(np.int64), shares, size=(draws, *size.shape)
-    )
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(resampled, -1, 0)), 0, -1)
-
-
 def central_interval(
     samples: NDArray[np.float64], level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

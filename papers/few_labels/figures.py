@@ -395,7 +395,9 @@ def _histograms(axes: Axes, case: Case) -> None:
     name, table = case
     (order,) = label_orders(table, 1)
     shown, generator = order[:_FEW], rng(0, "few_labels", name)
-    posterior = few_labels.bayesian_calibration(table.showing(shown), generator, pool_noise=False)
+    posterior = few_labels.CalibrationPosterior.of(
+        table.showing(shown), generator, pool_noise=False
+    )
     of_groups = beta_binomial(table.counts(shown), accuracy, generator)
     drawn = {
         "beta-binomial": (BLUE, of_groups[:, 1] - of_groups[:, 0]),
@@ -431,7 +433,7 @@ def _calibration(axes: Axes, case: Case, *, labels: int) -> None:
     name, table = case
     (order,) = label_orders(table, 1)
     shown = table.showing(order[: min(labels, len(order) - 1)])
-    posterior = few_labels.bayesian_calibration(shown, rng(0, "few_labels", name, labels))
+    posterior = few_labels.CalibrationPosterior.of(shown, rng(0, "few_labels", name, labels))
     coefficients = few_labels.BETA.coefficients(posterior.theta)
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
     for group, colour in enumerate((BLUE, ORANGE)):

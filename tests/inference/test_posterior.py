@@ -8,6 +8,7 @@ from scipy import integrate, stats
 
 from fairbench.components.papers.black_box.estimation import probability_less
 from fairbench.data.columns import UNKNOWN, MulticlassScores
+from fairbench.evaluation.evaluator import _resampled_counts
 from fairbench.inference import posterior as posteriors
 from fairbench.inference.gaps import cells_of
 from fairbench.metrics.group import difference
@@ -42,7 +43,7 @@ def test_central_interval_returns_order_statistics_and_nan_of_a_column_with_one(
 
 
 def test_resampled_counts_keep_the_sizes_and_the_mean_shares():
-    resampled = posteriors.resampled_counts(COUNTS, 5000, np.random.default_rng(3))
+    resampled = _resampled_counts(COUNTS, 5000, np.random.default_rng(3))
     assert resampled.shape == (5000, 3, 4)
     assert (resampled.sum(axis=-1) == COUNTS.sum(axis=-1)).all()
     share = COUNTS[0] / COUNTS[0].sum()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairbench.components.papers.released_scores import partly_labelled
-from fairbench.inference.few_labels import BETA, bayesian_calibration
+from fairbench.inference.few_labels import BETA, CalibrationPosterior
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import accuracy, false_positive_rate, true_positive_rate
 
@@ -82,7 +82,7 @@ def z_scores(table, generator, *, rows):
     """Return z-scores of means (3,) and of sds (3,) of the rates' first differences."""
     theta = theta_draws(table, rows=rows)
     diagnostics = pytest.importorskip("numpyro.diagnostics")
-    posterior = bayesian_calibration(table, generator, pool_noise=False)
+    posterior = CalibrationPosterior.of(table, generator, pool_noise=False)
     family, size = posterior.family, posterior.effective_size
     coefficients = BETA.flat_coefficients(theta.reshape(-1, 3 * table.n_groups))
     exact = family.counts(posterior.rows, family.shown(posterior.rows), coefficients, generator)

@@ -147,7 +147,7 @@ def test_one_group_agrees_with_quadrature(model, labels, slope, share, monkeypat
         monkeypatch.setattr(few_labels, "_SMALLEST_SHARE", share)
     generator, table = drawn(labels, [slope, -1.0], model, groups=1)
     table = table.showing(np.arange(labels))
-    posterior = few_labels.bayesian_calibration(table, generator, model=model)
+    posterior = few_labels.CalibrationPosterior.of(table, generator, model=model)
     exact = quadrature(model, table)
     error = exact[:, 1] / np.sqrt(posterior.effective_size)
     assert not share or posterior.sampler == "elliptical_slice"
@@ -157,9 +157,11 @@ def test_one_group_agrees_with_quadrature(model, labels, slope, share, monkeypat
 
 def test_counts_keep_the_sizes_of_groups_and_of_all_labels_leave_nothing_open():
     generator, table = drawn(4, groups=3)
-    posterior = few_labels.bayesian_calibration(table, generator, draws=128)
+    posterior = few_labels.CalibrationPosterior.of(table, generator, draws=128)
     np.testing.assert_allclose(posterior.counts - table.counts(), 0, atol=1e-3)
-    posterior = few_labels.bayesian_calibration(table.showing(np.arange(12)), generator, draws=256)
+    posterior = few_labels.CalibrationPosterior.of(
+        table.showing(np.arange(12)), generator, draws=256
+    )
     sizes = posterior.counts[..., :2] + posterior.counts[..., 2:]
     np.testing.assert_allclose(sizes, [table.sizes()] * 256)
 
@@ -169,7 +171,7 @@ def test_a_batch_gives_the_posterior_of_each_subset():
     family = few_labels.PosteriorFamily.of(table, generator)
     for rows in (np.arange(5), np.arange(100, 160)):
         posterior = family.posterior(rows, generator)
-        alone = few_labels.bayesian_calibration(table.showing(rows), np.random.default_rng(1))
+        alone = few_labels.CalibrationPosterior.of(table.showing(rows), np.random.default_rng(1))
         error = alone.counts.std(axis=0) / np.sqrt(500)
         assert (np.abs(alone.counts.mean(0) - posterior.counts.mean(0)) < 5 * error).all()
 
@@ -178,7 +180,7 @@ def test_groups_that_share_nothing_learn_nothing_from_each_other():
     _, table = drawn(7, 1.0)
     table, beta = table.showing(np.flatnonzero(table.group == 0)), few_labels.BETA
     apart, shared = (
-        few_labels.bayesian_calibration(table, np.random.default_rng(0), model=model).theta[:, 1]
+        few_labels.CalibrationPosterior.of(table, np.random.default_rng(0), model=model).theta[:, 1]
         for model in (few_labels.SEPARATE, beta)
     )
     np.testing.assert_allclose(apart.std(axis=0), few_labels.SEPARATE.mean_sd, rtol=0.1)
@@ -210,7 +212,7 @@ def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(c
 def test_draws_fill_a_sobol_set(draws):
     generator = np.random.default_rng(0)
     with pytest.raises(UserError, match=f"draws is {draws}"):
-        few_labels.bayesian_calibration(pool(generator), generator, draws=draws)
+        few_labels.CalibrationPosterior.of(pool(generator), generator, draws=draws)
 
 
 def test_points_stand_for_as_many_rows_as_there_are_and_are_as_likely():

@@ -40,7 +40,7 @@ from fairbench.inference.gaps import FOUR_FIFTHS, GroupLimits, largest_gap, smal
 from fairbench.inference.partial import size_bounds
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
-from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.inference.survey import SurveyCounts
 from fairbench.metrics import registry
 from fairbench.metrics.group import counts_at
 from fairbench.reporting.group_tables import sentence_of
@@ -235,64 +235,45 @@ CURVES = (registry.selection_rate, registry.false_positive_rate, registry.false_
 _UNKNOWN: tuple[float, float, float] = (findings.NAN, findings.NAN, findings.NAN)
 
 
-@dataclass(frozen=True, eq=False)
-class _ScoredRows:
-    """Rows with scores.
+def _rates_at(
+    table: AuditTable, rows: Mask, codes: Codes, thresholds: Floats
+) -> Callable[..., GroupLimits]:
+    """Return the function of a rate, and a level, that says it of groups at thresholds, (K, G).
 
-    Attributes
+    Parameters
     ----------
-    score : (n,) the scores.
-    label : (n,) the labels; None unless every row has one.
-    design : weights and clusters of the rows; None if they are a simple random sample.
-    low_is_selected : whether rows with scores up to the threshold are selected, rather than those
-        above it. This concerns the selection rate alone: a prediction of label 1 always is a score
-        above the threshold.
+    rows : (n,) which rows of the table are counted; their labels are, if all rows have one.
+    codes : (m,) the groups of these, each of which has rows.
+    thresholds : (K,) above which a score is a decision for label 1. Where low scores are good, the
+        selection rate is that of the others.
     """
+    assert table.score is not None
+    score, counts = table.score[rows], None
+    label = table.label[rows] if len(table.known) == len(table) else None
+    if table.design is None:
+        counts = counts_at(thresholds, label, score, codes)
 
-    score: Floats
-    label: Floats | None
-    design: Design | None
-    low_is_selected: bool
+    def limits_of(rate: registry.Rate, level: float = 0.95) -> GroupLimits:
+        flipped = table.direction.good == 0 and rate is registry.selection_rate
+        if counts is not None:
+            exchanged = [registry.FP, registry.TN, registry.TP, registry.FN]
+            of_rate = counts[..., exchanged] if flipped else counts
+            return GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level)
+        assert table.design is not None
+        design, twice = table.design.take(rows), 0.0 if label is None else 2 * label
+        surveys = []
+        for threshold in thresholds:
+            cell = (twice + ((score > threshold) != flipped)).astype(np.intp)
+            surveys.append(SurveyCounts.of(cell, codes, design, groups=codes.max() + 1))
 
-    def subset(self, chosen: Mask) -> _ScoredRows:
-        """Return the rows of a mask."""
-        label = None if self.label is None else self.label[chosen]
-        design = None if self.design is None else self.design.take(chosen)
-        return _ScoredRows(self.score[chosen], label, design, self.low_is_selected)
+        def limits(level: float) -> Limits:
+            of_surveys = (survey.limits(rate, level=level) for survey in surveys)
+            return Limits(*map(np.stack, zip(*of_surveys, strict=True)))
 
-    def at(self, codes: Codes, thresholds: Floats) -> Callable[..., GroupLimits]:
-        """Return the function of a rate, and a level, that says it of groups at thresholds, (K, G).
+        shared = np.stack([survey.correlation(rate) for survey in surveys])
+        return GroupLimits.at(limits, level, shared)
 
-        Parameters
-        ----------
-        codes : (n,) the groups, each of which has rows.
-        thresholds : (K,) above which a score is a decision for label 1.
-        """
-        counts = None
-        if self.design is None:
-            counts = counts_at(thresholds, self.label, self.score, codes)
-
-        def limits_of(rate: registry.Rate, level: float = 0.95) -> GroupLimits:
-            flipped = self.low_is_selected and rate is registry.selection_rate
-            if counts is not None:
-                exchanged = [registry.FP, registry.TN, registry.TP, registry.FN]
-                of_rate = counts[..., exchanged] if flipped else counts
-                return GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level)
-            assert self.design is not None
-            label = np.zeros(len(codes)) if self.label is None else self.label
-            surveys = []
-            for threshold in thresholds:
-                cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)
-                surveys.append(SurveyCounts.of(cell, codes, self.design, groups=codes.max() + 1))
-
-            def limits(level: float) -> Limits:
-                of_surveys = (survey.limits(rate, level=level) for survey in surveys)
-                return Limits(*map(np.stack, zip(*of_surveys, strict=True)))
-
-            shared = np.stack([survey.correlation(rate) for survey in surveys])
-            return GroupLimits.at(limits, level, shared)
-
-        return limits_of
+    return limits_of
 
 
 # The curves of each attribute, a table of a few thresholds, and the one that a constraint asks for.
@@ -326,13 +307,10 @@ def _other_thresholds(
     """
     if table.score is None or (only_findings and not options.constraint):
         return [], pd.DataFrame(), None
-    label = table.label if len(table.known) == len(table) else None
-    low_is_selected = table.direction.good == 0
-    rows = _ScoredRows(table.score, label, table.design, low_is_selected)
-    n_fine = _FINE if rows.design is None else _SURVEYED
-    fine = np.unique(np.quantile(rows.score, np.linspace(0, 1, n_fine + 1), method="nearest"))
+    n_fine = _FINE if table.design is None else _SURVEYED
+    fine = np.unique(np.quantile(table.score, np.linspace(0, 1, n_fine + 1), method="nearest"))
     deciles = np.arange(1, _STEPS + 1) / 10
-    steps = np.unique(np.quantile(rows.score, deciles, method="nearest"))
+    steps = np.unique(np.quantile(table.score, deciles, method="nearest"))
     current = np.array([] if options.prediction else [options.threshold])
     steps = np.union1d(steps, current)
     thresholds = np.union1d(fine, steps)
@@ -341,13 +319,14 @@ def _other_thresholds(
     tables = [pd.DataFrame()]
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
-        limits_of = rows.at(codes, thresholds)
-        rates = {rate.name: limits_of(rate) for rate in (CURVES[:1] if label is None else CURVES)}
+        limits_of = _rates_at(table, np.ones(len(codes), bool), codes, thresholds)
+        shown = CURVES if len(table.known) == len(table) else CURVES[:1]
+        rates = {rate.name: limits_of(rate) for rate in shown}
         about = {"attribute": attribute, "groups": names, "thresholds": thresholds}
         curves.append({**about, "rates": {name: of.pointwise for name, of in rates.items()}})
         if len(names) > 1:
             selected = rates[registry.selection_rate.name]
-            size = np.bincount(codes, None if rows.design is None else rows.design.weight)
+            size = np.bincount(codes, None if table.design is None else table.design.weight)
             large = by_group.may_be_compared_with(np.bincount(codes))
             columns = {
                 "attribute": attribute,
@@ -360,7 +339,7 @@ def _other_thresholds(
             tables.append(pd.DataFrame(columns)[np.isin(thresholds, steps)])
     constrained = None
     if options.constraint:
-        constrained = _constrained_threshold(rows, groups, fine, options, risk)
+        constrained = _constrained_threshold(table, groups, fine, options, risk)
     return curves, pd.concat(tables, ignore_index=True), constrained
 
 
@@ -370,7 +349,7 @@ def _columns(name: str, limits: Limits) -> dict[str, Floats]:
 
 
 def _constrained_threshold(
-    rows: _ScoredRows, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
+    table: AuditTable, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
 ) -> Row:
     """Choose the threshold nearest to today's on half of the rows, and judge it on the others.
 
@@ -394,22 +373,23 @@ def _constrained_threshold(
         stated = [group for group in codes_of(labels)[1] if not is_missing_name(group)]
         if len(stated) < 2:
             raise UserError(f"constraint={options.constraint}: {attribute} has one group alone")
-    if rate is not registry.selection_rate and rows.label is None:
+    score, has_labels = np.asarray(table.score), len(table.known) == len(table)
+    if rate is not registry.selection_rate and not has_labels:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
-    unit, units = np.arange(len(rows.score)), len(rows.score)
-    if rows.design is not None:  # rows of one cluster stay together
-        unit, units = rows.design.unit, rows.design.units
+    unit, units = np.arange(len(score)), len(score)
+    if table.design is not None:  # rows of one cluster stay together
+        unit, units = table.design.unit, table.design.units
     half = (rng(options.seed, "constraint").permutation(units) < units / 2)[unit]
-    choosing, others = rows.subset(half), rows.subset(~half)
+    others = score[~half]
 
     def measured(
-        part: _ScoredRows, labels: pd.Series, thresholds: Floats, level: float = findings.LEVEL
+        rows: Mask, labels: pd.Series, thresholds: Floats, level: float = findings.LEVEL
     ) -> Limits:
         """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits."""
-        codes, names = codes_of(labels)
-        limits = part.at(codes, thresholds)(rate, level)
+        codes, names = codes_of(labels[rows])
+        limits = _rates_at(table, rows, codes, thresholds)(rate, level)
         counted = np.ones(len(names), bool)
-        if part is choosing:  # groups of few rows say too little to choose by
+        if rows is half:  # groups of few rows say too little to choose by
             counted = by_group.may_be_compared_with(np.bincount(codes))
         if is_ratio:
             return _stated_ratio(limits, names, counted)
@@ -417,8 +397,7 @@ def _constrained_threshold(
 
     candidates = np.union1d(fine, [today])
     values = {
-        attribute: measured(choosing, labels[half], candidates).value
-        for attribute, labels in groups.items()
+        attribute: measured(half, labels, candidates).value for attribute, labels in groups.items()
     }
     # NaN meets no constraint.
     each = (of >= bound if is_ratio else of <= bound for of in values.values())
@@ -428,11 +407,10 @@ def _constrained_threshold(
     changed, accuracies, judged = findings.NAN, (_UNKNOWN, _UNKNOWN), []
     if meets.any():
         thresholds = np.array([threshold, today])
-        changed = float(((others.score > threshold) != (others.score > today)).mean())
+        changed = float(((others > threshold) != (others > today)).mean())
         for attribute, labels in groups.items():
             limits, wider = (
-                measured(others, labels[~half], thresholds, level)
-                for level in (findings.LEVEL, 1 - risk)
+                measured(~half, labels, thresholds, level) for level in (findings.LEVEL, 1 - risk)
             )
             side = findings.side_of(*wider.at(0)[1:], bound, low_is_bad=is_ratio)
             holds = {findings.SMALL: True, findings.LARGE: False}.get(side)
@@ -442,10 +420,10 @@ def _constrained_threshold(
             value = dict(zip(("value", "lower", "upper"), limits.at(0), strict=True))
             about = {"attribute": attribute, "chosen": chosen, **value}
             judged.append({**about, "before": before, "holds": holds})
-        if others.label is not None:
-            everyone = np.zeros(len(others.score), np.intp)
-            accuracy = others.at(everyone, thresholds)(registry.accuracy).pointwise.take(0)
-            accuracies = accuracy.at(0), accuracy.at(1)
+        if has_labels:
+            everyone = np.zeros(len(others), np.intp)
+            limits = _rates_at(table, ~half, everyone, thresholds)(registry.accuracy).pointwise
+            accuracies = limits.take(0).at(0), limits.take(0).at(1)
     return {
         "constraint": name,
         "bound": bound,

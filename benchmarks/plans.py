@@ -19,7 +19,6 @@ import numpy as np
 from benchmarks.measure import command, exact_interval, show
 from benchmarks.statements.simulate import EPSILON
 from benchmarks.statements.two_classes import Cell, People, Rows, several
-from fairbench.audits.assessment import rows_of
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.gaps import Gap, gaps_of
 from fairbench.audits.labels_needed import ALIKE, with_needed
@@ -55,8 +54,8 @@ class Planned:
         """Return what a page rests on, with so many more rows, or labels of the same rows."""
         if self.labels:
             known = np.arange(self.rows) < self.labels + more
-            return rows_of(drawn.with_labels(known).table())
-        return rows_of(drawn.take(np.arange(self.rows + more)).table())
+            return drawn.with_labels(known).table().as_chosen
+        return drawn.take(np.arange(self.rows + more)).table().as_chosen
 
     def names(self, supposed: str, gap: Gap) -> str:
         """Return the right verdict where what is supposed is true; otherwise an empty text."""

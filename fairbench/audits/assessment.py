@@ -510,7 +510,7 @@ def assess(table: AuditTable, options: Options, *, only_findings: bool = False) 
     if is_posterior and not (table.complete or table.of_decisions):
         raise UserError(sentence_of("options", "posterior", labels=table.labels_known))
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
-    rows = rows_of(table)
+    rows = table.as_chosen
     seed = options.seed
     metrics, counts, decided = _evaluate(table, rows, evaluator, seed, counts_alone=only_findings)
     gap_metrics = [NEEDS_NO_LABELS] if table.of_decisions else list(RATE_OF)
@@ -638,13 +638,6 @@ def _within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -
         evaluate_within(of_rows, evaluator, data, strata, generators)
         metrics.blocks.extend(of_rows.blocks_of(is_wanted))
     return metrics.frame()
-
-
-def rows_of(table: AuditTable) -> SomeLabels:
-    """Return the rows of a table, as they were chosen for labelling."""
-    of_groups = table.groups, table.cells, table.design, table.times
-    rows = SomeLabels(table.score, table.prediction, table.label, *of_groups)
-    return rows if table.sampling is None else table.sampling.chosen(rows)
 
 
 def _sizes(table: AuditTable) -> list[Row]:

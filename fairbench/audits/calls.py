@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.audits.assessment import rows_of
 from fairbench.audits.kinds import document_of, kind_of
 from fairbench.audits.question import GatedOptions, Options, column_options
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
@@ -219,7 +218,7 @@ def _groups_to_compare(
     if not with_labels or all_labelled or not len(table.known):
         return compared
     labels = labels.cat.remove_unused_categories()
-    counted = rows_of(table).labelled_counts(name, labels, rng(seed, "labels", name), 0.95)
+    counted = table.as_chosen.labelled_counts(name, labels, rng(seed, "labels", name), 0.95)
     assert isinstance(counted.intervals, CountIntervals)
     return replace(compared, labelled=counted.intervals)
 

@@ -55,9 +55,10 @@ def with_needed(
     counted : the counts of each attribute's groups.
     risk : the error rate of one answer of the page.
     """
-    is_complete = rows.labels == rows.rows
-    most = rows.rows if is_complete else rows.rows - rows.labels
-    least = max(_LEAST * rows.labels, 1)
+    labels = rows.labels_known
+    is_complete = labels == len(rows)
+    most = len(rows) if is_complete else len(rows) - labels
+    least = max(_LEAST * labels, 1)
     by_attribute = {groups.attribute: groups for groups in counted}
 
     def needed(gap: Gap) -> Mapping[str, int | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from fairbench.audits import direction as ways
 from fairbench.audits.direction import Direction
 from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
-from fairbench.core.arrays import Codes, Floats, Mask, Rows
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import OpenQuestion, OpenQuestions, UserError
 from fairbench.core.options import typed_values
 from fairbench.core.text import count, quoted
@@ -28,8 +28,8 @@ from fairbench.data import groups as of_groups
 from fairbench.data.columns import ColumnRef
 from fairbench.data.in_memory import Table
 from fairbench.data.tables import TablePart
+from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.evaluation.stratified import strata_of
-from fairbench.inference.survey import Design
 from fairbench.reporting.group_tables import sentence_of
 
 T = TypeVar("T")
@@ -117,20 +117,18 @@ _said = partial(sentence_of, "reading")
 
 
 @dataclass(frozen=True, eq=False)
-class AuditTable:
+class AuditTable(SomeLabels):
     """Predictions of one classifier, with groups, and labels where they are known.
+
+    The groups are of attributes, and combinations of two, the largest first; there are none where
+    they are too many to compare each two, or nobody's group is known. Rows come more often than
+    once where equal ones of the file were merged.
 
     Attributes
     ----------
-    score : (n,) probability of label 1, where there are scores.
-    prediction, label : (n,) decisions, and labels, NaN where unknown.
-    groups : attribute, or combination of two -> (n,) categorical labels, the largest group first;
-        none where there are too many to compare each two, or nobody's group is known.
-    cells : (n,) combinations of all attributes.
     direction : what 0 and 1 are called, and which of them is good for a person.
     sampling : how rows were chosen for labelling, where that was not at random among all: a
         `GroupSampling` of the extension that labels.
-    design : weights of the rows and which of them belong together, where either is known.
     selected : (n,) whose labels there can be, where that is not everyone.
     chosen : what these are: ``selected``, or what ``decision=`` calls those decided for before.
     references : attribute -> the group that the user named to compare its others with.
@@ -139,18 +137,10 @@ class AuditTable:
     read_as : sentences on how scores and decisions were read.
     warnings : what a reader has to know first.
     strata : (n,) categorical labels of what groups are also compared within, named after columns.
-    times : (n,) how many rows of the file each row stands for, where equal rows were merged; None
-        where they were not.
     """
 
-    score: Floats | None
-    prediction: Codes
-    label: Floats
-    groups: Mapping[str, pd.Series]
-    cells: pd.Series
     direction: Direction
     sampling: Any = None
-    design: Design | None = None
     selected: Mask | None = None
     chosen: str = ways.SELECTED
     references: Mapping[str, str] = field(default_factory=dict)
@@ -159,7 +149,6 @@ class AuditTable:
     read_as: Sequence[str] = ()
     warnings: Sequence[str] = ()
     strata: pd.Series | None = None
-    times: columns.Times | None = None
 
     @property
     def whole(self) -> AuditTable:
@@ -186,10 +175,6 @@ class AuditTable:
             selected=None,
             everyone=self,
         )
-
-    def __len__(self) -> int:
-        """Return the number of rows, each counted as often as it comes."""
-        return len(self.prediction) if self.times is None else int(self.times.sum())
 
     @property
     def labels(self) -> tuple[str, str]:
@@ -240,11 +225,6 @@ class AuditTable:
         return f"{'every' if 0 in cells else 'no'} decision agrees with its label"
 
     @property
-    def labels_known(self) -> int:
-        """The number of rows with a label, each counted as often as it comes."""
-        return len(self.known) if self.times is None else int(self.times[self.known].sum())
-
-    @property
     def complete(self) -> bool:
         """Whether all rows have a label."""
         return 0 < self.labels_known == len(self)
@@ -269,10 +249,10 @@ class AuditTable:
         if self.design is not None and not (self.complete or self.of_decisions):
             raise UserError(sentence_of("options", "label_in_every_row"))
 
-    @cached_property
-    def known(self) -> Rows:
-        """The positions of the rows with a label."""
-        return np.flatnonzero(~np.isnan(self.label))
+    @property
+    def as_chosen(self) -> SomeLabels:
+        """The rows, as they were chosen for labelling."""
+        return self if self.sampling is None else self.sampling.chosen(self)
 
 
 def read_audit_table(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -52,19 +53,21 @@ class SomeLabels:
     label: Floats
     groups: Mapping[str, pd.Series]
     cells: pd.Series
-    design: Design | None = None
-    times: Codes | None = None
+    design: Design | None = field(default=None, kw_only=True)
+    times: Codes | None = field(default=None, kw_only=True)
 
-    @property
-    def labels(self) -> int:
-        """How many rows have a label."""
-        labelled = ~np.isnan(self.label)
-        return int(labelled.sum() if self.times is None else self.times[labelled].sum())
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
+    def __len__(self) -> int:
         return len(self.label) if self.times is None else int(self.times.sum())
+
+    @cached_property
+    def known(self) -> Codes:
+        """The positions of the rows with a label."""
+        return np.flatnonzero(~np.isnan(self.label))
+
+    @property
+    def labels_known(self) -> int:
+        """The number of rows with a label, each counted as often as it comes."""
+        return len(self.known) if self.times is None else int(self.times[self.known].sum())
 
     def completion(
         self, seed: int, model: few_labels.Calibration = few_labels.BETA
@@ -101,7 +104,7 @@ class SomeLabels:
         table = tables.MetricTable(evaluator.level, frequentist, minimum=minimum)
         design = self.design if completed is None else None
         generator = rng(seed, "posterior")
-        all_labelled = not np.isnan(self.label).any()
+        all_labelled = len(self.known) == len(self.label)
         all_counts = []
         for name, groups in everyone_and_attributes.items():
             if completed is not None:
@@ -130,7 +133,7 @@ class SomeLabels:
             if not counts_alone:
                 evaluator.add_counts(table, counts, [generator])
             all_counts.append(counts)
-        if not counts_alone and self.score is not None and not np.isnan(self.label).all():
+        if not counts_alone and self.score is not None and len(self.known):
             # Of the labels that are known: the same, whatever completes the others.
             of_scores = replace(table, frequentist=evaluator.interval == FREQUENTIST)
             self.add_scores(of_scores, self.score, evaluator.bins)
@@ -179,17 +182,17 @@ class SomeLabels:
         """
         assert isinstance(counts.intervals, CountIntervals)
         codes = self.groups[counts.attribute].cat.codes.to_numpy()
-        known = ~np.isnan(self.label)
+        known = self.known
         times_known = None if self.times is None else self.times[known]
         n_rows = tally(codes, self.times, least=len(counts.groups))
         n_labels = tally(codes[known], times_known, least=len(counts.groups)).astype(float)
         (successes,), (sizes,) = counts.intervals.effective_counts([rate])
         (counted,) = counts.intervals.rows([rate])
-        further = n_rows if known.all() else n_rows - n_labels
+        further = n_rows if len(known) == len(codes) else n_rows - n_labels
         shares: Floats = further / further.sum()
         # How many rows of the rate come with a label; in groups of few labels, rather as in all.
         # Half a standard error less, as the plans that look short are those of lucky counts.
-        among = (counted + counted.sum() / self.labels) / (n_labels + 1)
+        among = (counted + counted.sum() / self.labels_known) / (n_labels + 1)
         error = np.sqrt(among * np.fmax(1 - among, 0) / (n_labels + 1))
         among = np.fmax(among - error / 2, among / 2)
         labelled = n_labels / n_rows
@@ -214,7 +217,7 @@ class SomeLabels:
 
     def add_scores(self, table: tables.MetricTable, score: Floats, bins: int) -> None:
         """Add the metrics of the scores of the labelled rows."""
-        labelled = np.flatnonzero(~np.isnan(self.label))
+        labelled = self.known
         predictions = pd.DataFrame(
             {"score": score[labelled], "prediction": self.prediction[labelled]}
         )

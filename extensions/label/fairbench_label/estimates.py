@@ -204,7 +204,8 @@ class GroupSampling:
 
     def chosen(self, rows: SomeLabels) -> ChosenRows:
         """Return rows with the group that each was chosen in."""
-        return ChosenRows(**vars(rows), strata=self.codes, anytime_valid=self.anytime_valid)
+        given = {of.name: getattr(rows, of.name) for of in fields(SomeLabels)}
+        return ChosenRows(**given, strata=self.codes, anytime_valid=self.anytime_valid)
 
     def calibrations(
         self, attribute: str, groups: pd.Series, score: Floats, label: Floats

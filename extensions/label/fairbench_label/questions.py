@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits import report
-from fairbench.audits.assessment import rows_of
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.kinds import document_of_table
 from fairbench.audits.question import Options, check_unchanged
@@ -123,7 +122,7 @@ def _estimate_for_everyone(
 
 def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
     """Return the intervals of the groups of an attribute, from the labels so far."""
-    counted = rows_of(table).labelled_counts(attribute, groups, rng(0, "measure"), findings.LEVEL)
+    counted = table.as_chosen.labelled_counts(attribute, groups, rng(0, "measure"), findings.LEVEL)
     assert isinstance(counted.intervals, LabelledIntervals)
     return counted.intervals
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from fairbench.audits.kinds import document_of, kind_of
 from fairbench.audits.question import GatedOptions, Options, column_options
-from fairbench.audits.table import AuditTable, read_audit_table, read_frame
+from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError, check_choice, note
 from fairbench.core.files import read_bytes
@@ -193,34 +193,28 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
             raise UserError(_said("fail_if", condition=on_labels[0]))
         table = read_audit_table(options, frame=frame, decisions_alone=not on_labels)
         table.check_design()
+
+    def compared(name: str) -> ComparedGroups:
+        """Return the groups of an attribute, with what decisions and labels say of each."""
+        all_labelled = len(table.known) == len(table)
+        groups = ComparedGroups.of(
+            table.groups[name],
+            table.prediction,
+            table.design,
+            favoured=table.favoured,
+            target=table.label if on_labels and all_labelled else None,
+            reference=table.references.get(name, ""),
+        )
+        if not on_labels or all_labelled or not len(table.known):
+            return groups
+        labels, generator = table.groups[name], rng(options.seed, "labels", name)
+        labels = labels.cat.remove_unused_categories()
+        intervals = table.as_chosen.labelled_counts(name, labels, generator, 0.95).intervals
+        assert isinstance(intervals, CountIntervals)
+        return replace(groups, labelled=intervals)
+
     single = gates.by_attribute(conditions, options.group, list(table.groups))
-    compared = {
-        name: _groups_to_compare(table, name, options.seed, with_labels=bool(on_labels))
-        for name in {condition.attribute for condition in single}
-    }
     return gates.judge(single, compared, options.require)
-
-
-def _groups_to_compare(
-    table: AuditTable, name: str, seed: int, *, with_labels: bool
-) -> ComparedGroups:
-    """Return the groups of an attribute, with what decisions and labels say of each."""
-    labels = table.groups[name]
-    all_labelled = len(table.known) == len(table)
-    compared = ComparedGroups.of(
-        labels,
-        table.prediction,
-        table.design,
-        favoured=table.favoured,
-        target=table.label if with_labels and all_labelled else None,
-        reference=table.references.get(name, ""),
-    )
-    if not with_labels or all_labelled or not len(table.known):
-        return compared
-    labels = labels.cat.remove_unused_categories()
-    counted = table.as_chosen.labelled_counts(name, labels, rng(seed, "labels", name), 0.95)
-    assert isinstance(counted.intervals, CountIntervals)
-    return replace(compared, labelled=counted.intervals)
 
 
 def audit(

@@ -54,7 +54,15 @@ def evaluate_abstention(
     objectives : what the best minimises the normalised sum of, among `OBJECTIVES`.
     """
     tested = _RowsByUncertainty.of(test, attribute)
-    _add_area(table, test, tested)
+    area, lower, upper = np.full((3, test.splits, 1), NAN)
+    wrong = (test.target != test.column("prediction"))[tested.order]
+    for s, rows in enumerate(tested.slices):
+        loss, uncertainty = wrong[rows], tested.uncertainty[rows]
+        area[s] = uncertainties.area_under_risk_coverage(loss, uncertainty)
+        if table.frequentist and np.isfinite(uncertainty).all():
+            limits = coverage_area_limits(loss, uncertainty, level=table.level)
+            lower[s, 0], upper[s, 0] = limits[1:]
+    table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
     settings = [Setting(rate=rate) for rate in rates]
     of_splits = np.repeat(np.array(rates)[:, None], test.splits, axis=1)
     _add_curves(table, tested, of_splits, ABSTENTION, settings)
@@ -74,19 +82,6 @@ def evaluate_abstention(
         gaps = list(registry.metrics_of(registry.BINARY, "widest"))
         about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE * same}
         _add_curves(table, tested, chosen[None], ABSTAINED, [tables.NO_SETTING], **about)
-
-
-def _add_area(table: MetricTable, test: Labelled, ordered: _RowsByUncertainty) -> None:
-    """Add the area under the risk-coverage curve of every split."""
-    area, lower, upper = np.full((3, test.splits, 1), NAN)
-    wrong = (test.target != test.column("prediction"))[ordered.order]
-    for s, rows in enumerate(ordered.slices):
-        loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
-        area[s] = uncertainties.area_under_risk_coverage(loss, uncertainty)
-        if table.frequentist and np.isfinite(uncertainty).all():
-            limits = coverage_area_limits(loss, uncertainty, level=table.level)
-            lower[s, 0], upper[s, 0] = limits[1:]
-    table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
 
 
 def _add_curves(

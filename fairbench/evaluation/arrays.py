@@ -497,16 +497,12 @@ def evaluate(
     frame = table.frame()
     if conditions:
         conditions = gates.by_attribute(conditions, list(map(str, sensitive)), list(data.groups))
-        compared = {
-            name: gates.ComparedGroups.of(
-                data.groups[name],
-                data.column("prediction"),
-                data.design,
-                target=data.target,
-                reference=privileged.get(name, ""),
-            )
-            for name in {condition.attribute for condition in conditions}
-        }
+        named, hard = privileged, data.column("prediction")
+
+        def compared(name: str) -> gates.ComparedGroups:
+            about: Any = {"target": data.target, "reference": named.get(name, "")}
+            return gates.ComparedGroups.of(data.groups[name], hard, data.design, **about)
+
         gates.judge(conditions, compared, require).check(frame)
     return frame
 

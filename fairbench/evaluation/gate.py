@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -199,14 +199,19 @@ def _read(text: str) -> Condition:
     metric = _metric_name(match["metric"].strip(), whose, bound)
     declared = _judged_metrics().get(metric)
     is_gap = declared is not None and declared.is_gap
-    if sign.startswith(BELOW) and is_gap and 0.5 <= (share := _share(bound)) < 1:
+    percent = bound.removesuffix("%").strip()
+    share = float(percent) if is_number(percent) else NAN
+    if share > 1 or percent != bound:
+        share = share / 100
+    if sign.startswith(BELOW) and is_gap and 0.5 <= share < 1:
         ratio = f"; of a ratio, {whose}{IMPACT_RATIO}<{share:g}"
         instead = f"{whose}{metric}>0.1 for a largest difference of 0.1"
         raise UserError(
             f"fail_if={condition_text}: {metric} is a difference, and that bound is of a ratio; "
             f"write {instead}{ratio if metric == STATISTICAL_PARITY else ''}"
         )
-    failing = _failing_signs(metric)
+    better = "higher" if declared is None else str(declared.better)
+    failing = {"higher": [BELOW], "lower": [ABOVE]}.get(better, [BELOW, ABOVE])
     if sign.rstrip("=") not in (BELOW, ABOVE) or sign != sign.rstrip("="):
         ways = " or ".join(f"{whose}{metric}{right}{bound}" for right in failing)
         raise UserError(
@@ -308,20 +313,6 @@ _ELSEWHERE = {
     "adverse_impact_ratio": IMPACT_RATIO,
     "equalized_odds_difference": "equalized_odds",
 }
-
-
-def _share(bound: str) -> float:
-    """Return a bound, which may be in percent, as a share; NaN if it is no number."""
-    percent = bound.removesuffix("%").strip()
-    number = float(percent) if is_number(percent) else NAN
-    return number / 100 if number > 1 or percent != bound else number
-
-
-def _failing_signs(metric: str) -> tuple[str, ...]:
-    """Return the signs that a condition on a measure may have."""
-    declared = _judged_metrics().get(metric)
-    better = "higher" if declared is None else declared.better
-    return {"higher": (BELOW,), "lower": (ABOVE,)}.get(str(better), (BELOW, ABOVE))
 
 
 def _bound(condition_text: str, start: str, text: str) -> float:
@@ -607,13 +598,13 @@ class ComparedGroups:
 
 
 def judge(
-    conditions: Sequence[Condition], compared: Mapping[str, ComparedGroups], require: str = VERDICT
+    conditions: Sequence[Condition],
+    compared: Callable[[str], ComparedGroups],
+    require: str = VERDICT,
 ) -> Gate:
-    """Return the gate of conditions, each on one of the attributes that are `compared`."""
-    risk = RISK / len(conditions)
-    statements = (
-        _statement(condition, compared[condition.attribute], risk) for condition in conditions
-    )
+    """Return the gate of conditions, each on one attribute, whose groups a function returns."""
+    of, risk = cache(compared), RISK / len(conditions)
+    statements = (_statement(one, of(one.attribute), risk) for one in conditions)
     return Gate(tuple(statements), require)
 
 

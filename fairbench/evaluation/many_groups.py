@@ -141,7 +141,15 @@ def pooled(
     given = by_text({} if attributes is None else attributes.items(), "attributes")
     _check_order({"counts": counts, "sizes": sizes, "groups": groups, **given})
     columns = {name: list(values) for name, values in given.items()}
-    names = _names(groups, columns, len(n))
+    if groups is not None:
+        names = [text_of(group) or MISSING for group in groups]
+    elif columns:
+        names = [CROSSED.join(map(str, values)) for values in zip(*columns.values(), strict=False)]
+    else:
+        names = [str(g) for g in range(len(n))]
+    for name, values in {**columns, "groups": names}.items():
+        if len(values) != len(n):
+            raise UserError(f"{name} has {len(values)} values, but there are {len(n)} groups")
     codes = _codes(list(columns.values())) if columns else None
     posterior = pool(y, n, rng(seed, "posterior"), attributes=codes, draws=draws)
     lowest_rank, highest_rank = posterior.ranks(level)
@@ -288,19 +296,3 @@ def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Floats, Floats]:
         g = wrong[0]
         raise UserError(f"group {g} has {y[g]:g} of {n[g]:g}: a count lies between 0 and its size")
     return y, n
-
-
-def _names(
-    groups: Sequence[object] | None, columns: Mapping[str, Sequence[object]], n_groups: int
-) -> list[str]:
-    """Return the names of groups: those given, the values of their attributes, or numbers."""
-    if groups is not None:
-        names = [text_of(group) or MISSING for group in groups]
-    elif columns:
-        names = [CROSSED.join(map(str, values)) for values in zip(*columns.values(), strict=False)]
-    else:
-        names = [str(g) for g in range(n_groups)]
-    for name, values in {**columns, "groups": names}.items():
-        if len(values) != n_groups:
-            raise UserError(f"{name} has {len(values)} values, but there are {n_groups} groups")
-    return names

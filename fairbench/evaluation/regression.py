@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,28 +41,21 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
             table.add_unweighted(plain.blocks, data.design)
 
     all_groups = AllGroups.of_labelled(weighted)
-    batches = list(_batches(weighted, levels, all_groups))
-    metric_batches.add_estimates(table, all_groups, batches, after_each=add_parities)
-
-
-def _batches(
-    data: Labelled, levels: Sequence[float], all_groups: AllGroups
-) -> Iterator[metric_batches.Batch]:
-    """Yield the regression metrics whose columns the predictions have."""
-    columns = {str(name): data.column(name) for name in data.predictions}
-    name = _sd_column(data)
-    if name:
+    columns = {str(name): weighted.column(name) for name in weighted.predictions}
+    if name := _sd_column(weighted):
         columns["sd_or_uncertainty"] = columns[name]
 
     def statuses(metric: Metric) -> Statuses:
         return all_groups.statuses(*_bad_rows(metric, columns))
 
     metrics = metrics_of(REGRESSION) if "prediction" in columns else {}
-    yield from metric_batches.declared_batches(
-        metrics.values(), data.target, columns, all_groups, KINDS, statuses
-    )
-    ends = {level: level_ends for level in levels if (level_ends := _ends(data, level)) is not None}
-    yield from interval_batches(data.target, ends, all_groups, len(metrics))
+    ends = {level: at for level in levels if (at := _ends(weighted, level)) is not None}
+    about = weighted.target, columns, all_groups, KINDS, statuses
+    batches = [
+        *metric_batches.declared_batches(metrics.values(), *about),
+        *interval_batches(weighted.target, ends, all_groups, len(metrics)),
+    ]
+    metric_batches.add_estimates(table, all_groups, batches, after_each=add_parities)
 
 
 _PARITIES = ("statistical_parity", "label_parity", "uncertainty_aware_statistical_parity")

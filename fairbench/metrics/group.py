@@ -188,11 +188,36 @@ def least_error(
     Equalised odds of Hardt et al. (2016), relaxed as by Cruz and Hardt (2024): a linear
     programme in the mixtures' weights and the lowest value of each rate. With one rate, its
     solution is where a convex function of the lowest value has its least value. With several
-    rates, a solver finds it, except where the best thresholds without a constraint meet it.
+    rates, a solver finds it. Where the groups' thresholds of least error differ by at most the
+    relaxation already, they are the solution, and no programme is needed; all other pairs of a
+    sample and a relaxation are a programme each, and solved in batches.
     """
     if len(rates) == 1:
         return [_at_one_rate(hulls, rates[0], np.asarray(relaxations, float)) for hulls in samples]
-    return _at_several_rates(samples, rates, relaxations)
+    weights = [
+        [np.zeros((len(relaxations), len(hull.costs))) for hull in hulls] for hulls in samples
+    ]
+    # The sample and the relaxation of each programme, and what it is.
+    unsolved: list[tuple[int, int, _Programme]] = []
+    for s, hulls in enumerate(samples):
+        thresholds, largest_gap = _unconstrained_optimum(hulls, rates)
+        programme = _programme(hulls, rates)
+        for e, relaxation in enumerate(relaxations):
+            if largest_gap > relaxation:
+                unsolved.append((s, e, programme))
+                continue
+            for group_weights, threshold in zip(weights[s], thresholds, strict=True):
+                group_weights[e, threshold] = 1
+    for start in range(0, len(unsolved), _BATCH):
+        batch = unsolved[start : start + _BATCH]
+        solutions = _solve([(programme, relaxations[e]) for _, e, programme in batch], len(rates))
+        for (s, e, _), solution in zip(batch, solutions, strict=True):
+            stops = np.cumsum([group_weights.shape[1] for group_weights in weights[s]])
+            # Freed of the solver's rounding.
+            mixtures = np.split(solution.clip(min=0), stops)[:-1]
+            for group_weights, mixture in zip(weights[s], mixtures, strict=True):
+                group_weights[e] = mixture / mixture.sum()
+    return weights
 
 
 _SAME = 1e-9  # rows; costs that differ by less differ by rounding alone
@@ -266,43 +291,6 @@ def _at_one_rate(hulls: Sequence[RocHull], rate: Rate, relaxations: Floats) -> W
 
 _CLEARLY = 1e-5  # rows by which a threshold must be better, a hundred times what solvers tell apart
 _BATCH = 100  # programmes solved by one call of the solver, as a call costs more than a small one
-
-
-def _at_several_rates(
-    samples: Sequence[Sequence[RocHull]], rates: Sequence[Rate], relaxations: Sequence[float]
-) -> list[Weights]:
-    """Return the thresholds of each sample whose values of several rates may differ.
-
-    Notes
-    -----
-    Where the groups' thresholds of least error differ by at most the relaxation already, they are
-    the solution, and no linear programme is needed. All other pairs of a sample and a relaxation
-    are a programme each, and solved in batches.
-    """
-    weights = [
-        [np.zeros((len(relaxations), len(hull.costs))) for hull in hulls] for hulls in samples
-    ]
-    # The sample and the relaxation of each programme, and what it is.
-    unsolved: list[tuple[int, int, _Programme]] = []
-    for s, hulls in enumerate(samples):
-        thresholds, largest_gap = _unconstrained_optimum(hulls, rates)
-        programme = _programme(hulls, rates)
-        for e, relaxation in enumerate(relaxations):
-            if largest_gap > relaxation:
-                unsolved.append((s, e, programme))
-                continue
-            for group_weights, threshold in zip(weights[s], thresholds, strict=True):
-                group_weights[e, threshold] = 1
-    for start in range(0, len(unsolved), _BATCH):
-        batch = unsolved[start : start + _BATCH]
-        solutions = _solve([(programme, relaxations[e]) for _, e, programme in batch], len(rates))
-        for (s, e, _), solution in zip(batch, solutions, strict=True):
-            stops = np.cumsum([group_weights.shape[1] for group_weights in weights[s]])
-            # Freed of the solver's rounding.
-            mixtures = np.split(solution.clip(min=0), stops)[:-1]
-            for group_weights, mixture in zip(weights[s], mixtures, strict=True):
-                group_weights[e] = mixture / mixture.sum()
-    return weights
 
 
 def _unconstrained_optimum(

@@ -40,7 +40,7 @@ def gate_of(conditions, reference=None, **counts):
         rows = table.sum(axis=1).astype(int)
         compared[attribute] = gates.ComparedGroups(names, rows, one, one, one, reference)
     asked = by_attribute(conditions_of(conditions), list(compared), list(compared))
-    return gates.judge(asked, compared)
+    return gates.judge(asked, compared.__getitem__)
 
 
 def expected(n, *probabilities):

@@ -35,7 +35,7 @@ from fairbench.data.groups import CROSSED, references_of
 from fairbench.data.tables import check_points
 from fairbench.evaluation import by_group as shares
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import LEVEL, NAN, Finding, one_sided_level, risk_of
+from fairbench.evaluation.findings import LEVEL, NAN, one_sided_level, risk_of
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import forest
@@ -477,7 +477,18 @@ def _audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         for name, rows in table.items()
     }
     in_order = [*chain.from_iterable(categories.values())]
-    findings = _findings(options, table, references, ratios)
+    # Of a small category selected more often than the one compared with there is nothing to say.
+    judged = [
+        ratio["attribute"] in options.group
+        and ratio["rows"] >= shares.FEWEST_ROWS
+        and not ratio["ratio"] > 1
+        for ratio in ratios
+    ]
+    single = list(compress(ratios, judged))
+    risk = risk_of(sum(not shares.is_given_reference(ratio) for ratio in single))
+    wider = list(compress(_ratios(table, references, one_sided_level(risk)), judged))
+    with_small = {ratio["attribute"] for ratio in small_groups(ratios)}
+    findings = list(impact_findings(single, wider, SELECTED, with_small))
     people = max(people_of.values())
     counted = f"{count(people)} people in {len(ratios)} categories"
     columns = f"'{options.selected}' of '{options.total}'"
@@ -510,27 +521,6 @@ def _audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         audited=[f"Counts: {columns}."],
         counted=counted,
     )
-
-
-def _findings(
-    options: Options,
-    table: _Categories,
-    references: Mapping[str, str],
-    ratios: Sequence[Row],
-) -> list[Finding]:
-    """Return what the impact ratios of single attributes say, at an error rate that they share."""
-    # Of a small category selected more often than the one compared with there is nothing to say.
-    judged = [
-        ratio["attribute"] in options.group
-        and ratio["rows"] >= shares.FEWEST_ROWS
-        and not ratio["ratio"] > 1
-        for ratio in ratios
-    ]
-    single = list(compress(ratios, judged))
-    risk = risk_of(sum(not shares.is_given_reference(ratio) for ratio in single))
-    wider = list(compress(_ratios(table, references, one_sided_level(risk)), judged))
-    with_small = {ratio["attribute"] for ratio in small_groups(ratios)}
-    return list(impact_findings(single, wider, SELECTED, with_small))
 
 
 def _notes_on_small(ratios: Sequence[Row]) -> Iterator[str]:

@@ -354,10 +354,11 @@ class Evaluator:
         is_known = "uncertainty" in data.predictions and attribute in data.groups
         if not is_known or data.task is Task.REGRESSION:
             return
-        tested, chooser, left_out = data, data if self.choose_on == "test" else validation, [""]
+        tested, chooser = data, data if self.choose_on == "test" else validation
+        left_out: tuple[str, ...] = ()
         if data.task is Task.MULTICLASS:
             tested, chooser = _as_label(data), None
-            left_out = ["abstention_statistical_parity", "abstention_equalized_odds"]
+            left_out = ("abstention_statistical_parity", "abstention_equalized_odds")
         added, about = table.without_rows(), (self.abstention_rates, CANDIDATES, attribute)
         abstention.evaluate_abstention(added, tested, chooser, *about, self.choose_by)
         table.blocks.extend(added.blocks_of(lambda name: name not in left_out))

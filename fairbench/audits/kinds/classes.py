@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -56,6 +57,7 @@ _METRICS = {
 }
 # The columns of an estimate. ``extreme`` is the probability that it is the worst of all, if it has
 # a posterior; the ranks are the interval of its rank, 1 being the worst. Both NaN for everyone.
+_estimate = itemgetter(*Limits._fields)  # of a value with its interval
 _ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
 
 
@@ -389,10 +391,6 @@ def _table(kind: str, parts: Rows) -> Table:
         rows.append({**row, "bar": bar, "rank": rank})
     without = () if parts[0]["cost"] else ("cost",)
     return group_tables.named_table("classes", "parts", rows, without=without, kind=kind)
-
-
-def _estimate(estimate: Mapping[str, float]) -> tuple[float, float, float]:
-    return estimate["value"], estimate["lower"], estimate["upper"]
 
 
 def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:

@@ -466,8 +466,7 @@ def _audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     """
     table, unknown, notes = _read_counts(options, frame)
     people_of = _people_of(table, unknown)
-    references = _references(options, table)
-    ratios = _ratios(table, references, LEVEL)
+    ratios = _ratios(options, table, LEVEL)
     categories = {
         name: with_rules_ratio(
             [ratio for ratio in ratios if ratio["attribute"] == name],
@@ -486,7 +485,7 @@ def _audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     ]
     single = list(compress(ratios, judged))
     risk = risk_of(sum(not shares.is_given_reference(ratio) for ratio in single))
-    wider = list(compress(_ratios(table, references, one_sided_level(risk)), judged))
+    wider = list(compress(_ratios(options, table, one_sided_level(risk)), judged))
     with_small = {ratio["attribute"] for ratio in small_groups(ratios)}
     findings = list(impact_findings(single, wider, SELECTED, with_small))
     people = max(people_of.values())
@@ -536,17 +535,13 @@ def _ratio_names(ratios: Iterable[Row]) -> list[str]:
     return [f"{ratio['attribute']}: {ratio['group']} ({count(ratio['rows'])})" for ratio in ratios]
 
 
-def _references(options: Options, table: _Categories) -> dict[str, str]:
-    """Return attribute -> the category that somebody named to compare the others with."""
+def _ratios(options: Options, table: _Categories, level: float) -> list[Row]:
+    """Return the impact ratios of all categories, with intervals at a level."""
     groups = {
         name: pd.Series(pd.Categorical([row["group"] for row in table[name]]))
         for name in options.group
     }
-    return references_of(groups, options.reference, table)
-
-
-def _ratios(table: _Categories, references: Mapping[str, str], level: float) -> list[Row]:
-    """Return the impact ratios of all categories, with intervals at a level."""
+    references = references_of(groups, options.reference, table)
     ratios = []
     for attribute, rows in table.items():
         columns = pd.DataFrame(rows)

@@ -521,7 +521,7 @@ def _labels(
             first, second = two_names
             label, _ = place.labels(text, second)
             start = place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; ")
-            raise Direction(two_names).which_foretold(score, label, options.score, str(start))
+            raise Direction((first, second)).which_foretold(score, label, options.score, str(start))
         good = columns.spelled(options.decision.partition("/")[0]) if of_decisions else ""
         positive = good if good in two_names else columns.spelled(options.favourable)
         if not positive:

@@ -5,7 +5,7 @@ posterior draws of its parameters, by importance sampling or, where that cannot 
 slice sampler (:func:`sample`). Whether labels that come are those that calibration foresees is
 tested by :func:`calibration_p_values`. The rows are a :class:`PartlyLabelled`; their confusion
 counts follow from scores taken at their word (:func:`plug_in`), from calibrated ones
-(:func:`bayesian_calibration`), or from many random completions of the missing labels
+(:class:`CalibrationPosterior`), or from many random completions of the missing labels
 (:func:`complete`).
 """
 

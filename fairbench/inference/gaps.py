@@ -606,7 +606,7 @@ def gap_change(cells: Floats, rate: Rate, *, level: float = 0.95) -> Limits:
     if len(cells) == 2:
         return _change_of_two(cells, rate, level)
     counts = ([cells @ weights for weights in _weights(rate, at)] for at in (_FIRST, _SECOND))
-    first, second = (largest_gap(GroupLimits.of(*pair, level=level)) for pair in counts)
+    first, second = (largest_gap(GroupLimits.of(x, n, level)) for x, n in counts)
     changes = difference(cells, rate, level=level)
     reach = largest_gap(GroupLimits(changes, changes)).upper
     lower, upper = second.lower - first.upper, second.upper - first.lower

@@ -591,8 +591,8 @@ def _audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
                 concluded[0] = replace(concluded[0], needs=why)
             found += concluded
             columns = {"metric": name, "attribute": attribute, "group": names}
-            columns |= {**at(LEVEL).pointwise._asdict(), "n": np.bincount(codes)}
-            measured.append(pd.DataFrame(columns))
+            limits, n = at(LEVEL).pointwise._asdict(), np.bincount(codes)
+            measured.append(pd.DataFrame({**columns, **limits, "n": n}))
     figures = pd.concat(measured).to_dict("records")
     return Audit(
         options,

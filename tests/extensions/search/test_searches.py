@@ -165,12 +165,10 @@ def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     assert [run.purpose for run in Catalogue(tmp_path)] == ["tuning", "tuning"]
 
 
-def test_a_space_that_was_tried_whole_ends_the_search(tmp_path, capsys):
+def test_a_space_that_was_tried_whole_ends_the_search(tmp_path, said_by):
     words = ["tune", *SMALL, f"results={tmp_path}", "learner.max_depth=2,3"]
-    assert main([*words, "trials=1"]) == 0
-    assert "the search ended early" not in capsys.readouterr().out
-    assert main([*words, "trials=40"]) == 0
-    assert "the search ended early: there is no point" in capsys.readouterr().out
+    assert "the search ended early" not in said_by(*words, "trials=1")
+    assert "the search ended early: there is no point" in said_by(*words, "trials=40")
     (study,) = (tmp_path / "tuning").iterdir()
     assert len((study / "trials.jsonl").read_text().splitlines()) < 40
 
@@ -286,10 +284,10 @@ def test_a_draw_depends_on_its_number_and_the_seed_alone(tmp_path):
     assert [row["what"] for row in other[1:]] != [row["what"] for row in one[1:]]
 
 
-def test_a_plan_tries_nothing(tmp_path, capsys):
+def test_a_plan_tries_nothing(tmp_path, said_by):
+    """All that conf/alternative.yaml states can be drawn."""
     words = ["dataset.n_samples=240", "plan=true", f"results={tmp_path}"]
-    assert main(["alternative", *words]) == 0  # all that conf/alternative.yaml states can be drawn
-    assert "at most 100 candidates, each of one cell" in capsys.readouterr().out
+    assert "at most 100 candidates, each of one cell" in said_by("alternative", *words)
     assert not (tmp_path / "cells").exists()
 
 

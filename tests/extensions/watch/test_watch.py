@@ -10,7 +10,6 @@ from scipy.stats import binom
 
 from benchmarks.watch import POPULATIONS, delay, false_alarms, streamed
 from fairbench.audits.sentences import concluded
-from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from fairbench.evaluation.findings import Finding
@@ -40,20 +39,13 @@ def exact(number, *, seed=0):
 
 
 @pytest.fixture
-def look(tmp_path, capsys):
+def look(tmp_path, state, said_by, refused):
     """Return a function that writes a table and looks at it: exit status and what was printed."""
 
     def once(frame, *words, name="p.csv", status=0):
         frame.to_csv(tmp_path / name, index=False)
-        state = f"state={tmp_path / 's.json'}"
-        command = ["watch", str(tmp_path / name), state, f"out={tmp_path / 'page'}", *words]
-        assert main(command) == status
-        printed = capsys.readouterr()
-        if status == 2:
-            assert printed.err.count("\n") == 1
-            assert printed.out == ""
-            return printed.err
-        return " ".join(printed.out.split())
+        words = "watch", tmp_path / name, f"state={state}", f"out={tmp_path / 'page'}", *words
+        return refused(*words) if status == 2 else said_by(*words, status=status)
 
     return once
 
@@ -273,7 +265,6 @@ def test_combinations_and_bands_of_columns_are_groups(look, state):
     counts = content(state)["marks"][-1]["counts"]
     whole, parts = (np.array(counts[name]).sum(axis=0) for name in ("sex", "sex x race"))
     np.testing.assert_allclose(whole, parts)
-    assert "race" in look(rows(900), status=2)
 
 
 @pytest.mark.thorough

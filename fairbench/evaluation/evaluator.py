@@ -168,7 +168,8 @@ class Evaluator:
         unweighted = table.without_rows() if data.design else table
         attribute = protect or next(iter(data.groups), "")
         if data.task is Task.BINARY:
-            self._add_label_metrics(table, data, generators)
+            self._add_all_counts(table, data, generators)
+            scores.evaluate_scores(table, data, self.bins, self.coverage_levels)
         elif data.task is Task.MULTICLASS:
             self._add_classes(table, data, generators)
             scores.evaluate_sets(table, data, self.coverage_levels)
@@ -241,15 +242,12 @@ class Evaluator:
             if counts.draws and len(counts.groups) > 2:
                 _add_pooled(table, counts)
 
-    def _add_label_metrics(
-        self, table: MetricTable, data: Labelled, generators: Generators
-    ) -> None:
-        """Add the metrics of labels 0 and 1: rates by group, and those of scores."""
+    def _add_all_counts(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
+        """Add the metrics of counts of labels 0 and 1, of everyone and of each attribute."""
         hard = data.column("prediction")
         for groups in (data.everyone, *data.coded.values()):
             counts = self.count(groups, data.target, hard, generators, design=data.design)
             self.add_counts(table, counts, generators)
-        scores.evaluate_scores(table, data, self.bins, self.coverage_levels)
 
     def _add_classes(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
         """Add what all classes have together, every class against the rest, and averages.
@@ -262,7 +260,8 @@ class Evaluator:
         def evaluated(label: Labelled) -> MetricTable:
             """Return the table of a label, drawn as if nothing had been drawn before."""
             of_label = table.without_rows()
-            self._add_label_metrics(of_label, label, deepcopy(generators))
+            self._add_all_counts(of_label, label, deepcopy(generators))
+            scores.evaluate_scores(of_label, label, self.bins, self.coverage_levels)
             return of_label
 
         if len(data.classes) > 2:

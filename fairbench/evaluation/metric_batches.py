@@ -203,15 +203,14 @@ class _Estimates(NamedTuple):
         none = np.zeros((self.limits.value.shape[-1],) * 2)
         return np.stack([none if c is None else c for c in self.correlation])[:, None]
 
-    def add_to(self, table: MetricTable, form: str, *values: Any, **options: Any) -> None:
-        """Add values of all metrics, or what compares groups by them, such as ``_gap``."""
-        table.add(
-            [f"{label.compared_as}{form}" if form else label.metric for label in self.labels],
-            *values,
-            statistic=[label.statistic for label in self.labels],
-            setting=[label.setting for label in self.labels],
-            **options,
-        )
+    def named(self, form: str = "") -> tuple[list[str], dict[str, Any]]:
+        """Return how the table names all metrics, or what compares groups by them, as ``_gap``."""
+        of_labels = {
+            "statistic": [label.statistic for label in self.labels],
+            "setting": [label.setting for label in self.labels],
+        }
+        names = [f"{label.compared_as}{form}" if form else label.metric for label in self.labels]
+        return names, of_labels
 
 
 def add_estimates(
@@ -299,16 +298,10 @@ def _add_groups(table: MetricTable, groups: Groups, estimates: _Estimates) -> No
     value, lower, upper = estimates.printed
     if table.frequentist:
         lower, upper = np.maximum(lower, least), np.minimum(upper, most)
-    estimates.add_to(
-        table,
-        "",
-        np.maximum(value, least),
-        groups.size,
-        groups.attribute,
-        groups.names,
-        interval=(lower, upper),
-        status=estimates.printed_statuses,
-    )
+    names, of_labels = estimates.named()
+    values = np.maximum(value, least), groups.size, groups.attribute, groups.names
+    status = estimates.printed_statuses
+    table.add(names, *values, interval=(lower, upper), status=status, **of_labels)
 
 
 def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) -> None:
@@ -321,15 +314,17 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     )
     statuses = estimates.statuses.of_pairs()
     largest = estimates.largest_distance
-    estimates.add_to(
-        table,
-        "_difference",
+    names, of_labels = estimates.named("_difference")
+    size = np.minimum(groups.size[:, others], groups.size[:, reference])
+    table.add(
+        names,
         np.where(statuses.has_value, limits.value, NAN),
-        np.minimum(groups.size[:, others], groups.size[:, reference]),
+        size,
         groups.attribute,
         groups.names[1:],
         interval=(np.maximum(limits.lower, -largest), np.minimum(limits.upper, largest)),
         status=statuses,
+        **of_labels,
     )
 
 
@@ -358,15 +353,11 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
     status.flag(~several, "undefined", "fewer than two groups have a value")
     fewest = np.where(valued, groups.size, np.iinfo(np.int64).max).min(axis=-1)
-    estimates.add_to(
-        table,
-        "_gap",
-        value[..., None],
-        np.where(valued.any(axis=-1), fewest, 0)[..., None],
-        groups.attribute,
-        interval=(lower, np.minimum(upper, estimates.largest_distance)),
-        status=status[..., None],
-    )
+    names, of_labels = estimates.named("_gap")
+    n_rows = np.where(valued.any(axis=-1), fewest, 0)[..., None]
+    ends = lower, np.minimum(upper, estimates.largest_distance)
+    values = value[..., None], n_rows, groups.attribute
+    table.add(names, *values, interval=ends, status=status[..., None], **of_labels)
 
 
 # A metric that is not a mean of losses, in all cells: its values (C,), the limits (C,) at a level,

@@ -176,6 +176,7 @@ REFUSED = {
     "an unknown method": (lambda table: table, {"pair": ["m0", "m9"]}, "unknown method 'm9'"),
     "a wrong direction": (lambda table: table, {"better": "up"}, "must be higher or lower"),
     "a wrong crash": (lambda table: table, {"crashed": "zero"}, "worst, left-out or a number"),
+    "a margin below 0": (lambda table: table, {"epsilon": -1}, "at least 0"),
     "too many methods": (lambda _: scores(2001, 2), {}, "2,001 methods; at most 2,000 are ranked"),
 }  # fmt: skip
 

@@ -278,6 +278,7 @@ def test_a_tie_is_said_to_be_one(results, tmp_path, said_by):
         (["split=kfold", "where=error<=0.1"], "has no metric 'error': did you mean"),
         (["split=kfold", "where=error_rate<=15"], "a number between 0 and 1"),
         (["split=kfold", "error_rate<=0.1"], "is a comparison: write where="),
+        (["split=kfold", "level=1"], "level is 1.0"),
         (["minimize=error_rate"], "unknown option 'minimize'"),
         (["minimise=error_rate"], "minimise= is called objective= here"),
         (["from=nothing"], "unknown experiment 'nothing'"),

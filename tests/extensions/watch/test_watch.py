@@ -221,6 +221,7 @@ WORDS = {
     "metric": ([*USUAL, "metrics=[equal_oportunity]"], "did you mean equal_opportunity"),
     "labels": (["score=score", "group=sex", "metrics=[accuracy_gap]"], "needs labels"),
     "one group": ([*USUAL[:2], "group=one"], "column 'one' holds 1 different values"),
+    "epsilon": ([*USUAL, "epsilon=2"], "epsilon is 2"),
     "no identifier": ([*USUAL, "id=blank"], "identifier"),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
 from string import Formatter
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -79,7 +79,7 @@ def estimates(metrics: pd.DataFrame, names: Collection[str]) -> Estimates:
     return {(str(a), str(g), str(m)): (v, low, up) for a, g, m, v, low, up in rows}
 
 
-def starts(names: Sequence[str]) -> frozenset[int]:
+def _starts(names: Sequence[object]) -> frozenset[int]:
     """Return the positions where a name differs from the one before."""
     return frozenset(i for i in range(len(names)) if i == 0 or names[i] != names[i - 1])
 
@@ -96,55 +96,6 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
     ]
 
 
-Row = TypeVar("Row")
-# How a cell is filled from a row: by a field, by several fields, or by a function of the row. The
-# field ``rate.mean`` is that of a mapping in the row; if the row lacks it, its cell is empty.
-Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
-
-
-def table_of(
-    rows: Iterable[Row],
-    columns: Sequence[tuple[Shown[Row], Column]],
-    *,
-    by: str | None = None,
-    **about: Any,
-) -> Table:
-    """Return a table of rows, by columns that are each a function of a row and its heading.
-
-    Parameters
-    ----------
-    rows : mappings, or objects with the fields as attributes.
-    by : the field at whose changes a rule is drawn; by default ``attribute``, if rows have it;
-        empty for none. A short page leaves rows of combinations of attributes out.
-    about : further fields of the :class:`Table`, such as its caption.
-    """
-    rows = list(rows)
-
-    def field(row: Row, name: str) -> object:
-        if not isinstance(row, Mapping):
-            return getattr(row, name)
-        estimate, _, part = name.rpartition(".")
-        return row.get(estimate, {}).get(part) if estimate else row[name]
-
-    def cell(row: Row, shown: Shown[Row]) -> object:
-        if isinstance(shown, str):
-            return field(row, shown)
-        if isinstance(shown, tuple):
-            values = tuple(field(row, name) for name in shown)
-            return None if any(value is None for value in values) else values
-        return shown(row)
-
-    if by is None and rows:
-        names = rows[0] if isinstance(rows[0], Mapping) else dir(rows[0])
-        by = "attribute" if "attribute" in names else ""
-    if by:
-        values = [str(field(row, by)) for row in rows]
-        about["rules"] = starts(values)
-        about["more"] = frozenset(i for i, value in enumerate(values) if CROSSED in value)
-    cells = [[cell(row, shown) for shown, _ in columns] for row in rows]
-    return Table([column for _, column in columns], cells, **about)
-
-
 def named_table(
     page: str,
     name: str,
@@ -152,25 +103,48 @@ def named_table(
     /,
     *,
     without: Collection[str] = (),
-    rules: frozenset[int] = frozenset(),
+    apart: Sequence[object] = (),
     **values: object,
 ) -> Table:
     """Return a table of rows as ``tables.toml`` declares it.
 
+    There, ``of`` is the field that a column shows, or several: ``rate.mean`` is that of a mapping
+    in the row, and a row that lacks it has an empty cell. ``by`` is the field at whose changes a
+    rule is drawn, by default ``attribute`` if rows have it; empty for none. A short page leaves
+    rows of combinations of attributes out.
+
     Parameters
     ----------
     without : the fields, or the estimates or single parts of them, whose columns are left out.
-    rules : see :class:`Table`.
+    apart : a value of each row; a rule is drawn where it changes.
     values : what the title, the caption and the headings name.
     """
     about = _filled(_declared(page, "tables.toml")[name], values)
+    rows = list(rows)
+    cells: list[list[object]] = [[] for _ in rows]
     columns = []
     for said in about.pop("columns"):
         of = said.pop("of")
         first = of[0] if isinstance(of, list) else of
-        if not {first, first.partition(".")[0]} & {*without}:
-            columns.append((tuple(of) if isinstance(of, list) else of, Column(**said)))
-    return table_of(rows, columns, rules=rules, **about)
+        if {first, first.partition(".")[0]} & {*without}:
+            continue
+        columns.append(Column(**said))
+        for row, shown in zip(rows, cells, strict=True):
+            parts = tuple(_field(row, one) for one in (of if isinstance(of, list) else [of]))
+            is_whole = all(part is not None for part in parts)
+            shown.append((parts if isinstance(of, list) else parts[0]) if is_whole else None)
+    about["rules"] = _starts(apart) - {0}
+    by = about.pop("by", "attribute")
+    if rows and by in rows[0]:
+        groups = [str(row[by]) for row in rows]
+        about["rules"] = _starts(groups)
+        about["more"] = frozenset(i for i, value in enumerate(groups) if CROSSED in value)
+    return Table(columns, cells, **about)
+
+
+def _field(row: Mapping[str, Any], name: str) -> object:
+    estimate, _, part = name.rpartition(".")
+    return row.get(estimate, {}).get(part) if estimate else row[name]
 
 
 def _filled(declared: Mapping[str, Any], values: Mapping[str, object]) -> dict[str, Any]:

@@ -291,7 +291,10 @@ def _metric_tables(some: Sequence[_RunBlock]) -> Iterator[list[_RankedRuns]]:
     by_level = metrics.groupby(metrics["run"].map(levels).astype(float))
     of_levels = [summarise(of.reset_index(drop=True), ["run"], level=of_) for of_, of in by_level]
     summary = pd.concat(of_levels, ignore_index=True)
-    summaries = pd.concat([headline(summary, protect), _class_gaps(summary, protect)])
+    is_gap = (summary["attribute"] == protect) & (summary["group"] == "")
+    is_gap &= (summary["variant"] == "") & summary["outcome"].notna()
+    class_gaps = summary[is_gap & summary["metric"].isin(_CLASS_GAPS)]
+    summaries = pd.concat([headline(summary, protect), class_gaps])
     summaries = summaries.assign(
         setting=long_table.setting_text(summaries),
         status=list(map(long_table.status_text, summaries["status"], summaries["reason"])),
@@ -307,17 +310,11 @@ def _metric_tables(some: Sequence[_RunBlock]) -> Iterator[list[_RankedRuns]]:
     for index, (row, key) in enumerate(zip(rows, keys, strict=True)):
         rows_of_key[place[row["run"]]].setdefault(key, []).append(index)
     for block, of_block in zip(some, rows_of_key, strict=True):
-        share = _test_share(block.metrics)
-        yield [
-            _ranked_runs(
-                key,
-                [rows[i] for i in indices],
-                values[indices][:, is_present[indices].any(axis=0)].T,
-                block,
-                share,
-            )
-            for key, indices in of_block.items()
-        ]
+        share, ranked = _test_share(block.metrics), []
+        for key, indices in of_block.items():
+            of_splits = values[indices][:, is_present[indices].any(axis=0)].T
+            ranked.append(_ranked_runs(key, [rows[i] for i in indices], of_splits, block, share))
+        yield ranked
 
 
 @lru_cache(maxsize=1)
@@ -364,7 +361,8 @@ def _ranked_runs(
 ) -> _RankedRuns:
     """Return one metric's rows, ranked; of runs with equal arms and values, only the first.
 
-    Runs that differ in what else was evaluated, and not in this metric, are one row.
+    Runs that differ in what else was evaluated, and not in this metric, are one row. A run that is
+    undefined in a split cannot be compared there, and is not ranked.
 
     Parameters
     ----------
@@ -377,20 +375,23 @@ def _ranked_runs(
     order = sorted(range(len(first_rows)), key=labels.__getitem__)
     unranked = {"best": np.nan, "near": np.nan, "standing": UNRANKED}
     table = [{**rows[first_rows[i]], "label": labels[i], **unranked} for i in order]
-    width = np.nan
-    metric = find(name)
+    metric, width = find(name), np.nan
     if metric and metric.direction and not group:
-        table, width = _rank_rows(table, values[:, [first_rows[i] for i in order]], metric, share)
+        values = values[:, [first_rows[i] for i in order]]
+        defined = np.flatnonzero(np.isfinite(values).all(axis=0))
+        if len(defined) and len(values) > 1:
+            width = metric.negligible(values[:, defined])
+            better = metric.larger_is_better(values[:, defined])
+            draws = _draws(len(values))
+            chances = verdicts.standings(better, share, rope=width, draws=draws)
+            for i, best, near in zip(defined.tolist(), *chances, strict=True):
+                standing = ALIKE if near >= CERTAIN else OPEN if near > 1 - CERTAIN else WORSE
+                table[i].update(best=float(best), near=float(near), standing=standing)
+        means = metric.larger_is_better(np.array([row["mean"] for row in table], float))
+        table = [table[i] for i in np.argsort(-means, kind="stable")]
     # Its anchor says an attribute where one group is meant.
     anchor = "-".join(filter(None, (name, attribute if group else "", group, setting)))
     return _RankedRuns(name, attribute, group, setting, table, width, file_name(anchor))
-
-
-def _class_gaps(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
-    """Return the gaps between the groups of `protect` in each of several classes."""
-    gaps = (summary["attribute"] == protect) & (summary["group"] == "")
-    plain = (summary["variant"] == "") & summary["outcome"].notna()
-    return summary[gaps & plain & summary["metric"].isin(_CLASS_GAPS)]
 
 
 def _test_share(metrics: pd.DataFrame) -> float:
@@ -404,35 +405,6 @@ def _test_share(metrics: pd.DataFrame) -> float:
     if not (len(tested) and len(trained)):
         return float("nan")
     return float(tested.mean() / (tested.mean() + trained.mean()))
-
-
-def _rank_rows(
-    rows: Sequence[dict[str, Any]], values: Floats, metric: Metric, share: float
-) -> tuple[list[dict[str, Any]], float]:
-    """Return the rows with their standings, best mean first, and the rope.
-
-    A run that is undefined in a split cannot be compared there, and is not ranked.
-
-    Parameters
-    ----------
-    values : (splits, rows) the metric in every split.
-    """
-    defined = np.flatnonzero(np.isfinite(values).all(axis=0))
-    means = metric.larger_is_better(np.array([row["mean"] for row in rows], float))
-    width = np.nan
-    if len(defined) and len(values) > 1:
-        defined_values = values[:, defined]
-        width = metric.negligible(defined_values)
-        best, near = verdicts.standings(
-            metric.larger_is_better(defined_values),
-            share,
-            rope=width,
-            draws=_draws(len(defined_values)),
-        )
-        for i, chance, is_near in zip(defined.tolist(), best, near, strict=True):
-            standing = ALIKE if is_near >= CERTAIN else OPEN if is_near > 1 - CERTAIN else WORSE
-            rows[i].update(best=float(chance), near=float(is_near), standing=standing)
-    return [rows[i] for i in np.argsort(-means, kind="stable")], width
 
 
 @lru_cache(maxsize=8)
@@ -496,11 +468,8 @@ def _means(block: _RunBlock, metric: str, attribute: str) -> dict[str, float]:
     """Return a metric's mean for every arm that has it in all splits."""
     rows = block.metrics
     is_of_it = (rows["metric"] == metric) & (rows["attribute"] == attribute) & (rows["group"] == "")
-    rows = rows.loc[is_of_it, ["run", "value"]]
-    values: dict[str, list[float]] = {}
-    for id_, value in zip(rows["run"].tolist(), rows["value"].tolist(), strict=True):
-        values.setdefault(id_, []).append(value)
-    means = {id_: fsum(of) / len(of) for id_, of in values.items() if id_ in block.arms}
+    by_run = rows[is_of_it].groupby("run", sort=False, observed=True)["value"]
+    means = {id_: fsum(values) / len(values) for id_, values in by_run if id_ in block.arms}
     return {id_: mean for id_, mean in means.items() if mean == mean}
 
 

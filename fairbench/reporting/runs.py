@@ -32,8 +32,6 @@ from fairbench.reporting.group_tables import (
     named_table,
     sentence_of,
     sentences_of,
-    starts,
-    table_of,
 )
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import GROUPS
@@ -171,7 +169,7 @@ def _run_document(
     table = named_table(
         *("run", "headline", rows),
         without=[] if above_chance else [DEBIASED],
-        rules=starts(parts) - {0},
+        apart=parts,
         chance=f"{DEBIASED_MEANS}; " if above_chance else "",
         about=_about(estimands),
         splits=splits,
@@ -234,7 +232,7 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str, sure: str) -> Iter
         pooled = pd.Series([row[POOLED]["mean"] for row in rows]).groupby(labels, sort=False)
         gaps = [f"{label} {number(gap)}" for label, gap in (pooled.max() - pooled.min()).items()]
         values = {"protect": protect, "gaps": ", ".join(gaps)}
-        yield named_table("run", "pooled", rows, rules=starts(labels) - {0}, **values)
+        yield named_table("run", "pooled", rows, apart=labels, **values)
 
 
 _MOST_UNLIKE = 8  # groups that are shown
@@ -426,7 +424,7 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
     UserError : a metric that none of the runs has.
     """
     names = runs.label()
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[tuple[str, float], list[Any]]] = []
     gap = "" if metrics else summaries.headline_of(runs)
     tasks: dict[str, Mapping[str, str]] = {}
     estimands: dict[str, None] = {}
@@ -441,34 +439,24 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
             run = runs.runs[str(id_)]
             of_run = summaries.Headlines(summary, run.protect, gap)
             tasks[of_run.task] = of_run.names
-            asked = [of_run.estimate(name) for name in metrics]
-            rows.append(
-                {
-                    "data": run.choices["dataset"],
-                    "error": of_run.usual["error"][0],
-                    "id": run.id[:6],
-                    "name": names[run.id],
-                    "estimates": asked or list(of_run.usual.values()),
-                    DEBIASED: nan if metrics else of_run.debiased_gap,
-                }
-            )
+            asked = [of_run.estimate(name) for name in metrics] or of_run.usual.values()
+            shown = (part for value, *ends in asked for part in (value, tuple(ends)))
+            place = run.choices["dataset"], of_run.usual["error"][0]
+            debiased = nan if metrics else of_run.debiased_gap
+            rows.append((place, [run.id[:6], names[run.id], *shown, debiased]))
     _check(metrics, available)
-    rows.sort(key=lambda row: (row["data"], row["error"]))
+    rows.sort(key=lambda row: row[0])
     sure = levels_of(runs)
-    columns: list[tuple[Any, Column]] = [("id", Column("id")), ("name", Column("run"))]
+    columns = [Column("id"), Column("run")]
     titles = [registry.label(name) for name in metrics] or HEADLINES[registry.BINARY]
-    for place, title in enumerate(titles):
+    for title in titles:
         # Those of log loss go first.
         scarce = 2 * (title == "log loss" and not metrics)
-        about: dict[str, Any] = {"decimals": 2, "left_out": scarce and scarce + 1}
-        interval = Column(f"{sure} interval", "interval", **about)
-        columns += [
-            (lambda row, i=place: row["estimates"][i][0], Column(title, "number", left_out=scarce)),
-            (lambda row, i=place: row["estimates"][i][1:], interval),
-        ]
+        columns.append(Column(title, "number", left_out=scarce))
+        columns.append(Column(f"{sure} interval", "interval", 2, left_out=scarce and scarce + 1))
     caption = "" if metrics else _meanings(tasks)
-    if any(isfinite(row[DEBIASED]) for row in rows):
-        columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
+    if any(isfinite(cells[-1]) for _, cells in rows):
+        columns.append(Column(DEBIASED, "number", left_out=1))
         caption += f"{DEBIASED_MEANS}; "
     caption += f"{sure} intervals {_about(estimands)}; a gap's may begin at 0"
     levels: dict[float, list[str]] = {}
@@ -480,8 +468,11 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
     if registry.BINARY in tasks and any(text.endswith(": their mean rates") for text in estimands):
         caption += "; of two classes," if len(tasks) > 1 else ";"
         caption += " a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
-    rules = starts([row["data"] for row in rows]) - {0}
-    table = table_of(rows, columns, caption=caption, rules=rules)
+    data = [place[0] for place, _ in rows]
+    rules = frozenset(i for i in range(1, len(data)) if data[i] != data[i - 1])
+    table = doc.Table(
+        columns, [row[: len(columns)] for _, row in rows], caption=caption, rules=rules
+    )
     return doc.Document(f"{len(runs)} runs of {runs.folder}", [doc.Section("", [table])])
 
 

@@ -26,7 +26,6 @@ from fairbench.data.download import (
     DatasetEntry,
     MissingFileError,
     entries,
-    rates_by_group,
     sources_of,
 )
 from fairbench.experiments.build import constructor
@@ -82,7 +81,7 @@ def datasets(archive: Archive, tasks: Sequence[DatasetEntry]) -> tuple[str, str]
         except UserError as error:
             missing.append(f"- There are no figures for `{entry.name}`: {_why(error)}.")
         else:
-            own = [(entry.name, *row) for row in rates_by_group(data)]
+            own = [*entry.rates_by_group(data)]
             counts = Counter(attribute for _, attribute, *_ in own).items()
             of_groups = ", ".join(f"{attribute} {number}" for attribute, number in counts)
             figures.append({**entry.summary(data), "groups": of_groups})

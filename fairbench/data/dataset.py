@@ -42,13 +42,6 @@ class Datasheet:
     family: str = ""
 
 
-def feature_count(features: Features) -> int:
-    """Return how many columns a table has before encoding, or channels the frames of sequences."""
-    if isinstance(features, Sequences):
-        return sum(part.channels for part in features.parts)
-    return len(features.columns)
-
-
 class Task(StrEnum):
     """What is predicted."""
 
@@ -127,6 +120,13 @@ class Dataset:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.target)
+
+    @property
+    def feature_count(self) -> int:
+        """How many columns features have before encoding, or channels the frames of sequences."""
+        if isinstance(self.features, Sequences):
+            return sum(part.channels for part in self.features.parts)
+        return len(self.features.columns)
 
     @cached_property
     def digest(self) -> str:

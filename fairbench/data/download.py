@@ -102,6 +102,19 @@ class Archive:
                     return path
         return None
 
+    def with_checksums(self, data: Dataset) -> Dataset:
+        """Return a data set with the checksums of what was read of its sources, unless verified.
+
+        Results depend on what was read.
+        """
+        unknown = [source for source in data.sources if not (self.verify and source.sha256)]
+        read = {source: path for source in unknown if (path := self.locate(source))}
+        sums = {source: files.sha256(_unpack(path, source.member)) for source, path in read.items()}
+        if not sums:
+            return data
+        sources = [replace(one, sha256=sums.get(one, one.sha256)) for one in data.sources]
+        return replace(data, sources=tuple(sources))
+
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders that files are looked for in."""
@@ -228,20 +241,6 @@ def _reason(error: Exception) -> str:
     return text[:160]
 
 
-def with_checksums(data: Dataset, archive: Archive) -> Dataset:
-    """Return a data set whose sources have the checksum of what was read where none was verified.
-
-    Results depend on what was read.
-    """
-    unknown = [source for source in data.sources if not (archive.verify and source.sha256)]
-    read = {source: path for source in unknown if (path := archive.locate(source))}
-    sums = {source: files.sha256(_unpack(path, source.member)) for source, path in read.items()}
-    if not sums:
-        return data
-    sources = (replace(source, sha256=sums.get(source, source.sha256)) for source in data.sources)
-    return replace(data, sources=tuple(sources))
-
-
 @dataclass(frozen=True)
 class DatasetEntry:
     """A data set as the command line knows it: its name, and how to load it."""
@@ -280,11 +279,19 @@ class DatasetEntry:
         except UserError as error:
             why = f"not known before they are named: {error}"
         else:
-            rates = rates_by_group(data)
-            told = (f"{name} {label}: {rows} ({rate})" for name, label, rows, rate in rates)
+            rates = self.rates_by_group(data)
+            told = (f"{name} {label}: {rows} ({rate})" for _, name, label, rows, rate in rates)
             facts = {**self.summary(data), "groups: rows (rate)": "; ".join(told)}
             return list(facts.items())[2:]
         return [("rows, target and groups", why)]
+
+    def rates_by_group(self, data: Dataset) -> Iterator[tuple[str, str, str, int, str]]:
+        """Yield name, attribute, group, its rows and its rate; the reference group first."""
+        for attribute in data.sensitive:
+            groups = data.groups(str(attribute))
+            for label in groups.cat.categories:
+                members = data.target[(groups == label).to_numpy()]
+                yield self.name, str(attribute), label, len(members), _rate(data, members)
 
     def summary(self, data: Dataset) -> dict[str, str]:
         """Return rows, columns, target, labels, rate and favourable label, as a table has them."""
@@ -343,12 +350,3 @@ def _width(data: Dataset) -> str:
     if isinstance(data.features, Sequences):
         return " + ".join(str(part.channels) for part in data.features.parts) + " per frame"
     return str(len(onehot_names(data.features)))
-
-
-def rates_by_group(data: Dataset) -> Iterator[tuple[str, str, int, str]]:
-    """Yield each group with its attribute, its rows and its rate; the reference group first."""
-    for attribute in data.sensitive:
-        groups = data.groups(str(attribute))
-        for label in groups.cat.categories:
-            members = data.target[(groups == label).to_numpy()]
-            yield str(attribute), label, len(members), _rate(data, members)

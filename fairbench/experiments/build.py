@@ -22,12 +22,12 @@ from fairbench.core.errors import (
 )
 from fairbench.core.text import digest, quoted, shortened
 from fairbench.data.dataset import Dataset, Datasheet, Task, check_combinable
-from fairbench.data.download import Archive, with_checksums
+from fairbench.data.download import Archive
 from fairbench.data.features import SequenceEncoding, Sequences
 from fairbench.data.groups import check_few_groups
 from fairbench.data.splits import Split
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.experiments.configuration import Config, choice, configurations
+from fairbench.experiments.configuration import Config, configurations
 from fairbench.experiments.contracts import Capabilities, Consistency, Intervention, Learner, Method
 from fairbench.metrics.registry import gaps_of
 
@@ -129,7 +129,7 @@ def _load_dataset(config: Config) -> Dataset:
     if key not in _loaded:
         data = constructor("dataset", options)(archive)
         if not options.get("path"):
-            data = with_checksums(data, archive)
+            data = archive.with_checksums(data)
         check_combinable(data.sensitive, f"dataset={data.name}")
         _loaded[key] = data
         while len(_loaded) > _KEPT:
@@ -161,14 +161,14 @@ def _component(config: Config, group: str) -> Any:
     try:
         return make()
     except TypeError as error:
-        chosen_component = f"{group}={choice(config, group)}"
+        chosen = f"{group}={config['hydra']['runtime']['choices'][group]}"
         unknown = str(error).partition("unexpected keyword argument ")[2].strip("'")
         if unknown:
             raise UserError(
-                f"{chosen_component} has no option '{unknown}': leave {group}.{unknown} out, or, "
-                f"where an experiment sets it, choose a {group} that has it"
+                f"{chosen} has no option '{unknown}': leave {group}.{unknown} out, or, where an "
+                f"experiment sets it, choose a {group} that has it"
             ) from error
-        raise UserError(f"{chosen_component}: {error}") from error
+        raise UserError(f"{chosen}: {error}") from error
 
 
 def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
@@ -188,7 +188,7 @@ def _check_varied(config: Config) -> None:
     group, _, option = str(config["consistency"]["vary"] or "").partition(".")
     if group in ("learner", "intervention", "method") and option not in config[group]:
         valid = [name for name in config[group] if name != "_target_"]
-        what = f"option of {group}={choice(config, group)} to vary"
+        what = f"option of {group}={config['hydra']['runtime']['choices'][group]} to vary"
         raise unknown_name(what, option, valid)
 
 

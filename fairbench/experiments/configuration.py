@@ -63,12 +63,14 @@ def identity_of(
         not by the path of its code.
     """
     config = plain(cfg)
+    # It has to be composed with ``return_hydra_config=True``.
+    chosen = {name: str(option) for name, option in config["hydra"]["runtime"]["choices"].items()}
     stored: dict[str, Any] = {
-        group: {"name": choice(config, group), **config[group]} for group in COMPONENTS
+        group: {"name": chosen[group], **config[group]} for group in COMPONENTS
     }
     for options in stored.values():
         del options["_target_"]
-    choices = {group: choice(config, group) for group in GROUPS}
+    choices = {group: chosen[group] for group in GROUPS}
     if not verified:
         stored["dataset"][VERIFIED] = False
         choices["dataset"] += UNVERIFIED
@@ -76,14 +78,6 @@ def identity_of(
     named = {"headline": gap} if (gap := config.get("headline")) is not None else {}
     stored |= {"seed": int(config["seed"]), "protect": config["protect"], **named}
     return choices, stored
-
-
-def choice(config: Config, group: str) -> str:
-    """Return the option chosen for a group, as Hydra composed it.
-
-    The configuration has to be composed with ``return_hydra_config=True``.
-    """
-    return str(config["hydra"]["runtime"]["choices"][group])
 
 
 @cache
@@ -106,7 +100,7 @@ def full_name(name: str, stored: Mapping[str, Any]) -> str:
     usual = usual_choices()
     main_groups = ("dataset", "learner", "intervention", "method")
     parts = []
-    for group in (*main_groups, *(group for group in COMPONENTS if group not in main_groups)):
+    for group in dict.fromkeys([*main_groups, *COMPONENTS]):
         chosen = str(stored[group]["name"])
         if group not in main_groups and chosen != usual.get(group):
             parts.append(chosen)
@@ -314,18 +308,25 @@ class Presets:
         usual = self.default_choices
         return {name: text for name, text in words.items() if usual.get(name) != text}
 
+    def commands_of(self, runs: Sequence[Run]) -> list[str]:
+        """Return the commands that make runs again, and a comment for each run that has none."""
+        words, without = [], []
+        for run in runs:
+            try:
+                words.append(self.overrides(run))
+            except UserError as error:
+                without.append(f"# {error}")
+        return [*self.commands(words), *without]
+
     def commands(self, jobs: Sequence[Mapping[str, str]]) -> list[str]:
         """Return command lines for jobs; those that differ in one group are merged to a sweep."""
         merged = [dict(job) for job in jobs]
         for group in _MERGED:
             sweeps: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
-            for job in merged:
-                value = job.pop(group, self.default_choices.get(group, ""))
-                sweeps.setdefault(tuple(job.items()), {})[value] = None
-            merged = [
-                {**dict(other_options), group: ",".join(values)}
-                for other_options, values in sweeps.items()
-            ]
+            for one in merged:
+                value = one.pop(group, self.default_choices.get(group, ""))
+                sweeps.setdefault(tuple(one.items()), {})[value] = None
+            merged = [{**dict(job), group: ",".join(values)} for job, values in sweeps.items()]
         return [self._command(job) for job in merged]
 
     def _command(self, job: Mapping[str, str]) -> str:
@@ -379,17 +380,6 @@ def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, An
 
 def _repeats(run: Run) -> int:
     return int(run.config["split"].get("repeats", 1))
-
-
-def commands_of(runs: Sequence[Run], presets: Presets) -> tuple[str, ...]:
-    """Return the commands that make runs again, and a comment for each run that has none."""
-    words, without = [], []
-    for run in runs:
-        try:
-            words.append(presets.overrides(run))
-        except UserError as error:
-            without.append(f"# {error}")
-    return (*presets.commands(words), *without)
 
 
 # Whole numbers, which are sizes, that are still computed with; and so many times the usual value.

@@ -43,7 +43,7 @@ _PREPARED = 32  # runs that a process keeps prepared
 _RUNS, _ROWS, _WAIT_S = 16, 300_000, 2.0
 
 
-def too_long(minutes: float, option: str = "timeout_min") -> str:
+def _too_long(minutes: float, option: str = "timeout_min") -> str:
     """Return the error of a work unit that took longer than an option allows."""
     unit = "minute" if minutes == 1 else "minutes"
     return f"took longer than {minutes:g} {unit} ({option}): finished cells are kept"
@@ -416,8 +416,6 @@ def processes(n_jobs: int, minutes: float | None = None) -> Executor:
 
     With a limit of `minutes` a unit is carried out by a worker process, which can be killed.
     """
-    if n_jobs == 1 and not minutes:
-        return in_process
     from joblib import cpu_count
 
     wanted = min(n_jobs, cpu_count()) if n_jobs > 0 else cpu_count()
@@ -500,7 +498,7 @@ class _UnitWorker(Worker):
                 _idle.append(self)
                 return result
             self.kill()
-            return UnitResult(self.unit, error=too_long(minutes or 0))
+            return UnitResult(self.unit, error=_too_long(minutes or 0))
         self.kill()
         return None
 
@@ -648,7 +646,7 @@ class _Submitit:
         minutes = self.options["timeout_min"]  # of the whole job
         waited = time.monotonic() - since  # Slurm's may have waited for their turn, too
         late = job.state == "TIMEOUT" or (self.cluster == "local" and waited >= 60 * minutes)
-        return too_long(minutes, "hydra.launcher.timeout_min") if late else KILLED
+        return _too_long(minutes, "hydra.launcher.timeout_min") if late else KILLED
 
     def submitter(self) -> Any:
         """Return submitit's executor, with the options of the launcher's file."""
@@ -660,12 +658,10 @@ class _Submitit:
         )  # fmt: skip
         options = {**self.options}
         timeouts = {"slurm_max_num_timeout": options.pop("max_num_timeout", 0)}
-        submitit_executor = submitit.AutoExecutor(self.folder, self.cluster, **timeouts)
-        parameters = {
-            name if name in shared else f"slurm_{name}": options[name] for name in options
-        }
-        submitit_executor.update_parameters(**parameters)
-        return submitit_executor
+        made = submitit.AutoExecutor(self.folder, self.cluster, **timeouts)
+        prefixed = {f"slurm_{name}": options.pop(name) for name in options.keys() - {*shared}}
+        made.update_parameters(**options, **prefixed)
+        return made
 
 
 def _work_all(

@@ -28,7 +28,7 @@ from fairbench.core.fingerprint import code_digest, describe
 from fairbench.core.options import hydra_word
 from fairbench.core.processes import GivenUpError, failure, in_time
 from fairbench.core.text import digest
-from fairbench.data.dataset import Dataset, Task, feature_count
+from fairbench.data.dataset import Dataset, Task
 from fairbench.data.features import Encoder, Encoding, SequenceEncoding, Sequences
 from fairbench.data.groups import group_columns
 from fairbench.data.splits import Fold, Split
@@ -545,7 +545,7 @@ def _task_facts(run: PlannedRun) -> dict[str, Any]:
     return {
         "family": run.family,
         "rows": len(rows),
-        "features": feature_count(dataset.features),
+        "features": dataset.feature_count,
         "positive_share": float(dataset.target.iloc[rows].mean()) if binary else None,
         "smallest_group_share": float(sizes.min()) / len(rows),
         "groups": len(sizes),

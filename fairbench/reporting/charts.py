@@ -432,9 +432,8 @@ def _key(series: Series, texts: Sequence[str]) -> str:
     line = f'<path d="M-11 0H11" fill="none" stroke="{series.colour}"{_dash(series)}/>'
     line = line if series.lined or series.outline is not None else ""
     marker = _marker(series) if series.marked else ""
-    lines = (
-        f'<text x="14" y="{4 + _ROW * i}">{escape(text)}</text>' for i, text in enumerate(texts)
-    )
+    heights = enumerate(map(escape, texts))
+    lines = (f'<text x="14" y="{4 + _ROW * i}">{text}</text>' for i, text in heights)
     return f"{line}{marker}{''.join(lines)}"
 
 
@@ -458,20 +457,13 @@ def png_of(svg: str) -> bytes:
     if box is None:
         raise ValueError("this is no drawing with a viewBox")
     inches = _INCHES * min(max(float(box[1]) / PANEL, 0.5), 2)
-    with_namespace = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    if "xmlns=" not in text:
+        text = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
+    looks = {"background": "white", "style_sheet": STYLE_SHEET, "skip_system_fonts": True}
+    looks["font_files"] = [str(fonts / name) for name in _FONTS]
     try:
-        return bytes(
-            resvg_py.svg_to_bytes(
-                svg_string=with_namespace if "xmlns=" not in text else text,
-                width=round(inches * _DOTS),
-                background="white",
-                style_sheet=STYLE_SHEET,
-                skip_system_fonts=True,
-                font_files=[
-                    str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)) for name in _FONTS
-                ],
-            )
-        )
+        return bytes(resvg_py.svg_to_bytes(text, width=round(inches * _DOTS), **looks))
     except ValueError as error:
         raise ValueError("this is no drawing that can be drawn") from error
 
@@ -514,24 +506,13 @@ def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[
 def _with_styles(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows with their looks, and whether none dominates each."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
-    rows: list[dict[str, Any]] = [
-        {
-            **row,
-            "kind": ", ".join(row[name] for name in varying),
-            "best": not (row["dominated"] or isnan(row["gap"])),
-        }
-        for row in table.to_dict("records")
-    ]
-    kinds, interventions = (
-        list(dict.fromkeys(row[name] for row in rows)) for name in ("kind", "intervention")
-    )
-    processed = [name for name in interventions if name != "none"]
+    kind, intervention = table[varying].agg(", ".join, axis=1), table["intervention"]
+    processed = intervention[intervention != "none"].unique()
     colours = {name: _RUNS[i % len(_RUNS)] for i, name in enumerate(processed)}
-    for row in rows:
-        row["colour"] = colours.get(row["intervention"], _BLACK)
-        row["shape"] = kinds.index(row["kind"])
-        row["dashed"] = interventions.index(row["intervention"])
-    return rows
+    looks = {"shape": pd.factorize(kind)[0], "dashed": pd.factorize(intervention)[0]}
+    looks |= {"colour": intervention.map(colours).fillna(_BLACK), "kind": kind}
+    best = ~(table["dominated"].astype(bool) | table["gap"].isna())
+    return table.assign(best=best, **looks).to_dict("records")
 
 
 def _point(row: Mapping[str, Any]) -> Series:

@@ -38,12 +38,12 @@ from fairbench.evaluation.summary import (
     summarise,
 )
 from fairbench.evaluation.table import DEBIASED
-from fairbench.experiments.configuration import Presets, commands_of
+from fairbench.experiments.configuration import Presets
 from fairbench.inference import verdicts
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.repeats import StudentDraws, student_draws
 from fairbench.inference.verdicts import ALIKE, OPEN, WORSE
-from fairbench.metrics.registry import BINARY, FN, FP, Metric, declared, find
+from fairbench.metrics.registry import BINARY, FN, FP, declared, find
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import chart, key_of, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
@@ -209,10 +209,8 @@ def _name_runs(runs: Sequence[Run]) -> list[str]:
     """
     learners = {run.choices["learner"] for run in runs}
     parts = ARM if len(learners) > 1 else ARM[1:]
-    names = [
-        ", ".join(run.choices[part] for part in parts if run.choices[part] != "none")
-        for run in runs
-    ]
+    chosen = [[run.choices[part] for part in parts] for run in runs]
+    names = [", ".join(name for name in of_run if name != "none") for of_run in chosen]
     return add_differing_options(names, runs, ARM)
 
 
@@ -503,16 +501,13 @@ def _pairs_section(
 ) -> doc.Section:
     """Return the ranking with ties, how it is read, and the probability of every pair."""
     share = f"{100 * CERTAIN:.0f} %"
-    values = {"shown": len(runs), "available": available}
-    few = len(runs) < available
-    about = {
-        "gap": metric_label(gap),
-        "rope": _epsilons(gap)[1],
-        "share": share,
-        "selection": sentence_of("runs", "selection", **values) if few else "",
-    }
+    about: dict[str, Any] = {"gap": metric_label(gap), "rope": _epsilons(gap)[1], "share": share}
+    about["selection"] = ""
+    if len(runs) < available:
+        about["selection"] = sentence_of("runs", "selection", shown=len(runs), available=available)
     words = {"ids": ",".join(id_ for id_, *_ in runs), "error": _ERROR, "gap": gap}
     command = sentence_of("runs", "compare", **words, ropes=_epsilons(gap), draws=DRAWS)
+    typed = [doc.Paragraph((doc.Code(command),))]
     told_marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     blocks: list[doc.Block] = [
         doc.Paragraph(sentence_of("runs", "pairs", **about)),
@@ -520,11 +515,7 @@ def _pairs_section(
         _pairs_table(pairs, runs, gap),
         doc.Paragraph((f"With a probability of at least {share}:", *told_marks), "note key"),
         doc.Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
-        doc.Details(
-            "the command that prints these numbers",
-            [doc.Paragraph((doc.Code(command),))],
-            style="from",
-        ),
+        doc.Details("the command that prints these numbers", typed, style="from"),
     ]
     return doc.Section("Which one is better?", blocks)
 
@@ -638,10 +629,9 @@ def _tradeoff(block: _RunBlock, metrics: pd.DataFrame) -> list[str]:
     errors = {id_: float(of[..., [FP, FN]].sum() / of.sum()) for id_, of in counts.items()}
     ids = sorted(errors, key=errors.__getitem__)[:POINTS]
     share = _test_share(block.metrics)
-    run_points = [
-        points(counts[id_], block.dataset, test_share=share if _differ(counts[id_]) else np.nan)
-        for id_ in ids
-    ]
+    shares = [share if _differ(counts[id_]) else np.nan for id_ in ids]
+    several = zip(ids, shares, strict=True)
+    run_points = [points(counts[id_], block.dataset, test_share=of) for id_, of in several]
     table = point_table(ids, names_of_parts([block.runs[id_] for id_ in ids]), run_points)
     table = table[table["gap"].notna()]
     return tradeoff_chart(table, *_frontier(block, metrics)) if len(table) else []
@@ -727,7 +717,7 @@ def _origin_of(runs: Sequence[Run], presets: Presets) -> doc.Details:
             doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
             doc.Paragraph(f"versions: {packages}; commit {commits}{changed}"),
             doc.Paragraph("To compute it again:"),
-            *(doc.Paragraph((doc.Code(command),)) for command in commands_of(runs, presets)),
+            *(doc.Paragraph((doc.Code(command),)) for command in presets.commands_of(runs)),
         ],
         style="from",
     )
@@ -812,12 +802,8 @@ def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for row, triple in zip(rows, places.tolist(), strict=True):
         bar = doc.Bar(tuple(triple), kind="dot") if width > 0 else None
         words = STANDINGS[row["standing"]]
-        yield {
-            **row,
-            "bar": bar,
-            "status": _status(row),
-            "standing": doc.TableCell(words, mark=words.replace(" ", "-")),
-        }
+        standing = doc.TableCell(words, mark=words.replace(" ", "-"))
+        yield {**row, "bar": bar, "status": _status(row), "standing": standing}
 
 
 def _status(row: Mapping[str, Any]) -> str:
@@ -864,12 +850,8 @@ def _groups(block: _RunBlock) -> Iterator[doc.Details]:
         sure = levels_of(block.runs.values())
         caption = f"mean (sd over repeats or folds), and the {sure} interval of the mean"
         table = _side_by_side(tables, columns, _group_cell, caption)
-        yield doc.Details(
-            f"{metric_label(metric)} of each group",
-            [table],
-            remark=tables[0].attribute,
-            style="metric",
-        )
+        title, attribute = f"{metric_label(metric)} of each group", tables[0].attribute
+        yield doc.Details(title, [table], attribute, style="metric")
 
 
 def _group_cell(row: Mapping[str, Any]) -> doc.TableCell:
@@ -902,15 +884,10 @@ def _runs(block: _RunBlock) -> doc.Section:
         tables = place_of(run.path, "summary.csv").name
         files = {"configuration": LAST, "all metrics": tables, "figures": f"{FIGURES}/"}
         links = [doc.Link(text, f"../runs/{run.id}/{name}") for text, name in files.items()]
-        rows.append(
-            [
-                doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}"),
-                block.names[run.id],
-                (doc.Code(_commit(run.environment, "")),),
-                run.environment.get("cpu", ""),
-                tuple(piece for link in links for piece in (link, " ")),
-            ]
-        )
+        id_ = doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}")
+        commit, cpu = doc.Code(_commit(run.environment, "")), run.environment.get("cpu", "")
+        spaced = tuple(piece for link in links for piece in (link, " "))
+        rows.append([id_, block.names[run.id], (commit,), cpu, spaced])
     columns = [doc.Column(title) for title in ("run", "method", "commit", "processor", "files")]
     return doc.Section("Runs", [doc.Table(columns, rows, sortable=True)])
 
@@ -1060,7 +1037,6 @@ def _page_document(
     overview = [doc.Section("What was run", [_runs_table(blocks)]), reading]
     sections = [doc.Section("Overview", overview, name="overview")]
     sections += [_block_section(block) for block in blocks]
+    lead = [doc.Paragraph(tuple(text), "note")]
     title = experiment or "All finished runs"
-    return doc.Document(
-        title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
-    )
+    return doc.Document(title, sections, lead=lead, tabs=True, summary=summary)

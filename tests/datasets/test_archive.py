@@ -16,7 +16,7 @@ from fairbench.components.datasets import german
 from fairbench.core.errors import DataError
 from fairbench.data import download
 from fairbench.data.dataset import Source
-from fairbench.data.download import Archive, with_checksums
+from fairbench.data.download import Archive
 from tests.datasets.raw_files import RAW
 from tests.harness import quick
 
@@ -110,10 +110,10 @@ def test_a_wrong_checksum_names_both_and_leaves_the_file(tmp_path):
 
 
 def test_a_wrong_checksum_stops_a_loader_unless_nothing_is_verified(archive):
-    data = with_checksums(german.load(archive), archive)
+    data = archive.with_checksums(german.load(archive))
     assert data.sources[0].sha256 == hashlib.sha256(RAW["german"].content).hexdigest()
     verifying = replace(archive, verify=True)
-    assert with_checksums(data, verifying) is data
+    assert verifying.with_checksums(data) is data
     with pytest.raises(DataError, match=f"expected {german.GERMAN.sha256}"):
         german.load(verifying)
 

@@ -469,12 +469,7 @@ class ColumnRef:
         return shares if is_number.all() else percents.where(~is_number, shares.astype(str))
 
     def labels(
-        self,
-        text: pd.Series,
-        positive: str,
-        names: Sequence[str] = (),
-        *,
-        decisions: bool = False,
+        self, text: pd.Series, positive: str, names: Sequence[str] = (), *, decisions: bool = False
     ) -> tuple[Floats, tuple[str, str]]:
         """Return 0, 1 or NaN for every row, and the names of labels 0 and 1.
 

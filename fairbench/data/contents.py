@@ -39,13 +39,18 @@ _BLOCK = 1 << 20
 Content = tuple[bytes, str, tuple[str, ...]]
 
 
-def content_of(path: Path) -> Content:
-    """Return the content of a file, unpacked and as UTF-8.
+def content_of(path: Path, named: Sequence[str], sheet: str = "") -> Content:
+    """Return the content of a file, unpacked and as UTF-8; of an Excel file a sheet as CSV.
+
+    Parameters
+    ----------
+    named : columns that the table must have; the sheet and its header are found by them.
+    sheet : the name of the sheet; by default the first that has these columns.
 
     Raises
     ------
     UserError : a packed file that is not whole, one that would take too much memory, or one that
-        is no table.
+        is no table; or an Excel file without the sheet.
     OSError : it cannot be read.
     """
     with open(path, "rb") as file:
@@ -64,9 +69,15 @@ def content_of(path: Path) -> Content:
     if kind in (PARQUET, ARROW):
         raise DataError(f"{path.name}: a {kind} file that is packed once more: unpack it first")
     if kind == TEXT:
-        _refuse_other_kinds(data, path.name)
+        start = data[:_START].removeprefix(b"\xef\xbb\xbf")
+        if other := next((what for mark, what in _OTHERS.items() if re.match(mark, start)), ""):
+            raise DataError(f"{path.name} is not a table but {other}")
         data, encoding = _as_utf8(data, path.name)
-    return data, kind, tuple(note for note in (packing, encoding) if note)
+    guessed = tuple(note for note in (packing, encoding) if note)
+    if kind == EXCEL:
+        data, of_sheet = _sheet_as_text(data, path.name, named, sheet)
+        guessed += of_sheet
+    return data, kind, guessed
 
 
 _START = 512
@@ -128,14 +139,6 @@ _OTHERS = {  # of what is no table: a pattern of its first bytes
     ),
     rb"(?i)\s*<(!doctype html|html|head|\?xml)": "a web page or XML: save the table as CSV",
 }
-
-
-def _refuse_other_kinds(data: bytes, name: str) -> None:
-    """Refuse what is no delimited text by its first bytes."""
-    start = data[:_START].removeprefix(b"\xef\xbb\xbf")
-    for mark, kind in _OTHERS.items():
-        if re.match(mark, start):
-            raise DataError(f"{name} is not a table but {kind}")
 
 
 # The longer marks first: that of UTF-32 begins as that of UTF-16 does.
@@ -218,17 +221,14 @@ Row = tuple[int, Sequence[Any]]  # its number, and its values up to the last one
 Rows = list[list[str]]
 
 
-def sheet_as_text(
-    data: bytes, name: str, named: Sequence[str], sheet: str = ""
+def _sheet_as_text(
+    data: bytes, name: str, named: Sequence[str], sheet: str
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Return the sheet of the columns that are named as CSV, and what was guessed.
+    """Return the sheet of an Excel file as CSV, and what was guessed: see `content_of`.
 
     Parameters
     ----------
-    data : the content of the file.
     name : the name of the file, for messages.
-    named : columns that the table must have; its sheet and header are found by them.
-    sheet : the name of the sheet; by default the first that has these columns.
 
     Raises
     ------
@@ -247,7 +247,8 @@ def sheet_as_text(
         for title, cells in sheets:
             if sheet in ("", title):
                 rows = _text_rows(cells, name)
-                if (start := _header(rows, named)) >= 0:
+                wanted = (i for i, row in enumerate(rows[:DEEP]) if _is_header(row, named))
+                if (start := next(wanted, -1)) >= 0:
                     break
                 first = first or rows
         else:
@@ -407,12 +408,8 @@ def _text(cell: Any) -> str:
     return text_of(cell)
 
 
-def _header(rows: Rows, named: Sequence[str]) -> int:
-    """Return the first row that has all named columns; -1 if none has."""
-    for i, row in enumerate(rows[:DEEP]):
-        if any(row) and {*named} <= {cell.strip() for cell in row}:
-            return i
-    return -1
+def _is_header(row: Sequence[str], named: Sequence[str]) -> bool:
+    return any(row) and {*named} <= {cell.strip() for cell in row}
 
 
 def _written(rows: Rows) -> bytes:

@@ -130,7 +130,7 @@ def read_any_table(
     check_file(path)
     columns: Mapping[str, str] = {}
     try:
-        content = data, kind, guessed = contents.content_of(path)
+        data, kind, guessed = contents.content_of(path, named, part.sheet)
         if part.sheet and kind != EXCEL:
             raise UserError(f"sheet={part.sheet}: {path.name} is no Excel file, and has no sheets")
         if kind in (PARQUET, ARROW):
@@ -143,7 +143,7 @@ def read_any_table(
                 first, last = part.first_and_last
                 frame = frame.iloc[first - 1 : last]
         else:
-            data, guessed, separator, names = _text_table(path, content, named, part.sheet)
+            data, guessed, separator, names = _text_table(path, (data, kind, guessed), named)
             columns = check_columns(path.name, named, names, without, every=every)
             frame = read_table(
                 data, path.name, separator=separator, only=columns, exact=exact, part=part
@@ -234,10 +234,10 @@ def names_in(path: Path, named: Sequence[str], part: TablePart = ALL_ROWS) -> Se
     ----------
     named : columns that it may have, by which the separator of fields is recognised.
     """
-    content = _, kind, _ = contents.content_of(path)
+    content = _, kind, _ = contents.content_of(path, named, part.sheet)
     if kind in (PARQUET, ARROW):
         return list(_read_arrow(path, kind, (), every=True)[1])
-    return unique_names(_text_table(path, content, named, part.sheet)[-1])
+    return unique_names(_text_table(path, content, named)[-1])
 
 
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
@@ -319,14 +319,12 @@ def check_points(text: pd.Series, file: str, *, beside_commas: bool = False) -> 
 def _refuse_grouped(text: pd.Series, marked: Mask, file: str, sign: str, way: str) -> None:
     """Refuse numbers of which it is not plain what their sign stands for."""
     of_columns.ColumnRef(file, str(text.name)).refuse_as(
-        text,
-        marked,
-        f"has a {sign} that may be a decimal one or mark thousands: write {way}",
+        text, marked, f"has a {sign} that may be a decimal one or mark thousands: write {way}"
     )
 
 
 def _text_table(
-    path: Path, content: contents.Content, named: Sequence[str], sheet: str = ""
+    path: Path, content: contents.Content, named: Sequence[str]
 ) -> tuple[bytes, tuple[str, ...], str, Sequence[str]]:
     """Return a text or the sheet of an Excel file, what separates its fields, and the header.
 
@@ -340,8 +338,7 @@ def _text_table(
     """
     data, kind, guessed = content
     if kind == EXCEL:
-        data, of_sheet = contents.sheet_as_text(data, path.name, named, sheet)
-        return data, guessed + of_sheet, ",", header(data, path.name)
+        return data, guessed, ",", header(data, path.name)
     _check_text(data, path.name)
     if separator_line := _SEPARATOR_LINE.match(data):  # Excel's own line that says so
         data = data[separator_line.end() :]

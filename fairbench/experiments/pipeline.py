@@ -371,15 +371,10 @@ def _read_all(
         for fold, cells in groupby(ordered, lambda cell: cell.repeat_and_fold):
             # The rows of a fold: the run's own, then each variant's, then those of all variants
             # together.
-            of_fold = [
-                read(
-                    run,
-                    cell,
-                    {} if cell.variant else groups,
-                    split=len(splits) + variants.index(cell.variant),
-                )
-                for cell in cells
-            ]
+            of_fold = []
+            for cell in cells:
+                split = len(splits) + variants.index(cell.variant)
+                of_fold.append(read(run, cell, {} if cell.variant else groups, split))
             readings[-1] += of_fold
             splits += [(i, *fold, variant) for variant in (*variants, "")]
             uncertainties = {  # of the same rows, by the variant that has any
@@ -451,11 +446,9 @@ def _design(run: PlannedRun, rows: NDArray[np.intp]) -> Design | None:
     if run.evaluator.interval != FREQUENTIST:
         return None
     weight = run.dataset.weight if run.evaluator.weights else None
-    weights_and_clusters = (
-        None if column is None else column.to_numpy()[rows]
-        for column in (weight, run.dataset.clusters)
-    )
-    return Design.given(len(rows), *weights_and_clusters)
+    given = weight, run.dataset.clusters
+    of_rows = (None if column is None else column.to_numpy()[rows] for column in given)
+    return Design.given(len(rows), *of_rows)
 
 
 def _alike(readings: Iterable[Reading]) -> Iterable[list[Reading]]:
@@ -505,6 +498,8 @@ def _write(
     values, names = metrics["value"].to_numpy(float), metrics["metric"].to_numpy()
     per_cell = float(sum(values[names == name].mean() for name in COSTS))
     cells = list(run.cell_of_id)
+    cost = {"key": run.study.cost_key, "seconds_per_cell": per_cell}
+    cost["seconds"] = per_cell * len(cells)
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,
@@ -516,11 +511,7 @@ def _write(
         "group_at_prediction": run.study.group_at_prediction,
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},
         "versions": run.study.identity()["versions"],
-        "cost": {
-            "key": run.study.cost_key,
-            "seconds_per_cell": per_cell,
-            "seconds": per_cell * len(cells),
-        },
+        "cost": cost,
         **machine(),
     }
     tables = {"metrics": metrics, "summary": summary, "predictions": predictions}
@@ -781,17 +772,17 @@ def difference(run: Run, cell: Cell, store: Store) -> Difference | None:
     costs = [stored.notes.get(name) for name in COSTS]
     seconds = sum(cost for cost in costs if isinstance(cost, float) and isfinite(cost))
     fresh, _ = _within_bounds(run, lambda: compute(cell.study, cell.fold), seconds)
-    return compare(cell.id, stored.columns, fresh)
+    return _compare(cell.id, stored.columns, fresh)
 
 
-def compare(cell: str, stored: Columns, fresh: Columns) -> Difference | None:
+def _compare(cell: str, stored: Columns, fresh: Columns) -> Difference | None:
     """Return how columns differ from the stored ones, relative to their largest value."""
-    shapes = [
+    was, is_ = (
         {name: f"{values.dtype}{list(values.shape)}" for name, values in columns.items()}
         for columns in (stored, fresh)
-    ]
-    if shapes[0] != shapes[1]:
-        return cell, f"columns {shapes[1]}, stored {shapes[0]}", inf
+    )
+    if was != is_:
+        return cell, f"columns {is_}, stored {was}", inf
     changed = [name for name in stored if stored[name].tobytes() != fresh[name].tobytes()]
     if not changed:
         return None

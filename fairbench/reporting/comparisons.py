@@ -174,15 +174,13 @@ def _outcomes(
     region : the level of the region whose probabilities are shown, too; 0 for none.
     """
     several = len(inside) > 1
-    rows = [
-        {
-            "outcome": _outcome_label(event, objectives),
-            "probability": everywhere[event].median(),
-            "inside": inside[event].median(),
-            "ends": (inside[event].min(), inside[event].max()),
-        }
-        for event in everywhere.columns
-    ]
+    shown = {
+        "outcome": [_outcome_label(event, objectives) for event in everywhere],
+        "probability": everywhere.median(),
+        "inside": inside.median(),
+        "ends": list(zip(inside.min(), inside.max(), strict=True)),
+    }
+    rows = pd.DataFrame(shown).to_dict("records")
     without = [] if region and several else ["ends"] if region else ["inside", "ends"]
     said = {"outcomes": True, "region": region, "medians": several}
     caption = "".join(sentences_of("pair", said, level=region, repeats=len(inside)))
@@ -203,7 +201,7 @@ def _differences(
         "rope": comparison.rope,
         **({"missed": comparison.reach(level)} if averaged else {}),
     }
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows = pd.DataFrame(columns).to_dict("records")
     largest = np.array([_largest_difference(name) for name in comparison.objectives])
     said = {
         "mean_values" if averaged else "values": True,

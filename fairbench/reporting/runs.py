@@ -28,11 +28,7 @@ from fairbench.inference.repeats import ESTIMANDS, FOLDS
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
-from fairbench.reporting.group_tables import (
-    named_table,
-    sentence_of,
-    sentences_of,
-)
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run, read_summaries
@@ -240,31 +236,21 @@ _MOST_UNLIKE = 8  # groups that are shown
 
 def _unlike(unlike: pd.DataFrame) -> doc.Table:
     """Return the table of groups that differ from everyone else."""
-    rows = [
-        {
-            **row,
-            "rate": _rate_label(str(row["metric"])),
-            "who": f"{row['attribute']}: {row['group']}",
-        }
-        for row in unlike.head(_MOST_UNLIKE).to_dict("records")
-    ]
+    rows = unlike.head(_MOST_UNLIKE).to_dict("records")
+    for row in rows:
+        rate, of, name = row["metric"].partition(CLASS)  # a rate, with its class, if any
+        row["rate"] = f"{registry.label(rate)}{of}{name}"
+        row["who"] = f"{row['attribute']}: {row['group']}"
     shown = f"; the {_MOST_UNLIKE} surest are shown" if len(unlike) > _MOST_UNLIKE else ""
     values = {"found": len(unlike), "tests": unlike.attrs["tests"], "shown": shown}
     return named_table("run", "unlike", rows, **values)
 
 
-def _rate_label(metric: str) -> str:
-    """Return the label of a rate, with its class, if any."""
-    rate, of, name = metric.partition(CLASS)
-    return f"{registry.label(rate)}{of}{name}"
-
-
 def _about(estimands: Iterable[str]) -> str:
     """Return what intervals are for, by their estimands, such as ``for the mean over this fit``."""
     first = next(filter(None, estimands), "")
-    return (
-        f"for the mean over {first.partition(':')[0]}, on new people" if first else "there is none"
-    )
+    over = first.partition(":")[0]
+    return f"for the mean over {over}, on new people" if first else "there is none"
 
 
 def _widths(metrics: pd.DataFrame, protect: str) -> dict[Any, float]:
@@ -296,13 +282,9 @@ def _rows(
         elif not status:
             own = widths.get((name, row["attribute"], row["group"]), nan)
             status = _too_wide(row, own, splits)
-        yield {
-            **row,
-            "label": registry.label(name),
-            "of": f"{row['attribute']}: {detail}" if detail else str(row["attribute"]),
-            "status": status,
-            DEBIASED: less if np.isfinite(less) else None,
-        }
+        of = f"{row['attribute']}: {detail}" if detail else str(row["attribute"])
+        about = {"label": registry.label(name), "of": of, "status": status}
+        yield {**row, **about, DEBIASED: less if np.isfinite(less) else None}
 
 
 def _compared(name: str, groups: Sequence[str]) -> str:
@@ -370,15 +352,12 @@ def _of_metric(rows: pd.DataFrame, metric: str) -> list[dict[str, Any]]:
     """Return the rows of a trade-off by one metric of gaps, least error first."""
     rows = rows[rows["metric"] == metric]
     parts = ["intervention", *(["learner"] if rows["learner"].nunique() > 1 else []), "method"]
-    return [
-        {
-            **row,
-            "name": f"{' ' if row['dominated'] or isnan(row['gap']) else '*'} "
-            + ", ".join(str(row[part]) for part in parts),
-            **{f"{name}_spread": row[f"{name}_variance"] ** 0.5 for name in ("error", "gap")},
-        }
-        for row in rows.sort_values("error", kind="stable").to_dict("records")
-    ]
+    shown = rows.sort_values("error", kind="stable").to_dict("records")
+    for row in shown:
+        mark = " " if row["dominated"] or isnan(row["gap"]) else "*"
+        row["name"] = f"{mark} {', '.join(str(row[part]) for part in parts)}"
+        row |= {f"{name}_spread": row[f"{name}_variance"] ** 0.5 for name in ("error", "gap")}
+    return shown
 
 
 _UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"

@@ -22,7 +22,7 @@ from fairbench.experiments import pipeline
 from fairbench.experiments.compute import TEST, compute, raw_outputs
 from fairbench.experiments.contracts import Capabilities, Consistency, cells_of, rows_digest
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.pipeline import _recomposed, compare
+from fairbench.experiments.pipeline import _compare, _recomposed
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, sealed_record, study
 
@@ -304,7 +304,7 @@ def test_a_changed_bit_is_a_difference_relative_to_the_largest_value():
         ({"score": SCORE[:2]}, np.inf),
         ({"more": np.zeros(3)}, np.inf),
     ):
-        result = compare("id", STORED, {**STORED, **columns})
+        result = _compare("id", STORED, {**STORED, **columns})
         assert (result and result[2]) == (difference and pytest.approx(difference))
         if difference and np.isfinite(difference):
             assert "1 of 2 columns (score ...)" in result[1]
@@ -313,7 +313,7 @@ def test_a_changed_bit_is_a_difference_relative_to_the_largest_value():
 def test_columns_without_finite_values_may_differ_in_their_bits():
     stored = {"score": np.array([np.nan, np.nan], np.float32)}
     fresh = {"score": -stored["score"]}
-    assert compare("id", stored, fresh)[2] == 0.0
+    assert _compare("id", stored, fresh)[2] == 0.0
 
 
 def stored_run(results, changed):

@@ -158,11 +158,8 @@ def _tex(text: doc.Text) -> str:
 def _latex_tables(table: doc.Table) -> Iterator[str]:
     """Yield a table no wider than the page, in parts if it is longer than a page."""
     for start in range(0, max(len(table.rows), 1), _LONGEST):
-        rows = [
-            [doc.as_cell(value) for value in row] for row in table.rows[start : start + _LONGEST]
-        ]
         rules = frozenset(rule - start for rule in table.rules if rule > start)
-        part = doc.Table(table.columns, rows, rules=rules)
+        part = doc.Table(table.columns, table.rows[start : start + _LONGEST], rules=rules)
         yield rf"\fitted{{{_latex_table(part).rstrip()}}}"
 
 
@@ -441,9 +438,8 @@ def _table(file: Any, table: doc.Table) -> None:
     word_table = file.add_table(rows=1 + len(table.rows), cols=len(columns), style="Table Grid")
     size = _SMALL if _letters(table) <= 1.6 * _WIDE else _TINY
     _share_width(file, word_table, columns)
-    for number, (row, texts) in enumerate(
-        zip(word_table.rows, zip(*columns, strict=True), strict=True)
-    ):
+    lines = zip(*columns, strict=True)
+    for number, (row, texts) in enumerate(zip(word_table.rows, lines, strict=True)):
         head = number == 0
         for cell, text, side in zip(row.cells, texts, aligned, strict=True):
             _fill(cell.paragraphs[0], text, size, bold=head, right=side == "right")

@@ -428,8 +428,7 @@ class Document:
     @property
     def is_long(self) -> bool:
         """Whether its page is longer than most readers read, and a shorter one leaves more out."""
-        has_more = any(table.more for table in self.tables)
-        has_more = has_more or any(section.more for section in self.sections)
+        has_more = any(part.more for part in (*self.tables, *self.sections))
         return has_more and sum(len(table.rows) for table in self.tables) > _LONG
 
     def shortened(self, whole: str) -> Document:

@@ -195,38 +195,30 @@ def _print_table(console: Console, table: doc.Table) -> None:
 
 def _tables_that_fit(table: doc.Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that fit, or in several tables if none may be left out."""
-    shown_columns = [
-        i for i, column in enumerate(table.columns) if not column.page_only and column.kind != "bar"
-    ]
-    texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in shown_columns]
-    widths = {
-        i: _width(table.columns[i], column) for i, column in zip(shown_columns, texts, strict=True)
-    }
-    if table.repeated:
-        yield from _split_columns(table, widths, width, table.repeated)
-        return
-    while _total_width(table, widths) > width:
-        last = max(widths, key=lambda i: (table.columns[i].left_out, i))
-        if not table.columns[last].left_out:
+    columns, repeated = table.columns, table.repeated
+    widths, least = {}, {}  # words can be broken into lines, numbers cannot
+    for i, column in enumerate(columns):
+        if column.page_only or column.kind == "bar":
+            continue
+        texts = [str(_cell(row[i], column)) for row in table.rows]
+        most = _FOLDED if column.kind == "text" else sys.maxsize
+        least[i] = widths[i] = min(most, max(map(len, [column.title, *texts])))
+        if column.kind == "text":
+            words = (len(word) for text in texts for word in text.split())
+            least[i] = min(most, max(words, default=1))
+    while not repeated and _total_width(table, widths) > width:
+        last = max(widths, key=lambda i: (columns[i].left_out, i))
+        if not columns[last].left_out:
             break
         del widths[last]
-    words = {i: _longest_word(texts[shown_columns.index(i)]) for i in widths}
-    least = {i: words[i] if table.columns[i].kind == "text" else widths[i] for i in widths}
-    if _total_width(table, least) > width:  # too narrow for all columns side by side
-        names = next((n for n, i in enumerate(widths) if table.columns[i].kind != "text"), 1)
-        yield from _split_columns(table, widths, width, max(names, 1))
-        return
-    yield _rich_table(table, list(widths))
-
-
-def _longest_word(texts: Sequence[str]) -> int:
-    return min(_FOLDED, max((len(word) for text in texts for word in text.split()), default=1))
-
-
-def _width(column: doc.Column, texts: Sequence[str]) -> int:
-    """Return the least width of a column: words can be broken into lines, numbers cannot."""
-    longest = max(map(len, [column.title, *texts]))
-    return min(longest, _FOLDED) if column.kind == "text" else longest
+    too_narrow = _total_width(table, {i: least[i] for i in widths}) > width
+    if not repeated and too_narrow:  # for all columns side by side
+        names = next((n for n, i in enumerate(widths) if columns[i].kind != "text"), 1)
+        repeated = max(names, 1)
+    if repeated:
+        yield from _split_columns(table, widths, width, repeated)
+    else:
+        yield _rich_table(table, list(widths))
 
 
 def _total_width(table: doc.Table, widths: Mapping[int, int]) -> int:
@@ -238,15 +230,14 @@ def _split_columns(
     table: doc.Table, widths: Mapping[int, int], width: int, repeated: int
 ) -> Iterator[RichTable]:
     """Yield parts of as many columns as fit beside the first ones, which each part has."""
-    repeated_places, remaining = list(widths)[:repeated], list(widths)[repeated:]
-    while remaining:
-        shown = [*repeated_places, remaining.pop(0)]
-        while remaining:
-            with_next = [*shown, remaining[0]]
-            if _total_width(table, {i: widths[i] for i in with_next}) > width:
-                break
-            shown.append(remaining.pop(0))
-        yield _rich_table(table, shown)
+    first, shown = list(widths)[:repeated], list[int]()
+    for i in list(widths)[repeated:]:
+        if shown and _total_width(table, {j: widths[j] for j in (*first, *shown, i)}) > width:
+            yield _rich_table(table, [*first, *shown])
+            shown = []
+        shown.append(i)
+    if shown:
+        yield _rich_table(table, [*first, *shown])
 
 
 def _rich_table(table: doc.Table, shown_columns: Sequence[int]) -> RichTable:

@@ -79,8 +79,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"inline": _inline, "table": _table, "svg": Markup}
-    pages.filters["tagged"] = _tag_attributes
+    pages.filters |= {"inline": _inline, "table": _table, "svg": Markup, "tagged": _tag_attributes}
     pages.tests |= {"kind": lambda block, name: type(block).__name__ == name}
     return pages
 
@@ -130,9 +129,8 @@ def _table(block: doc.Table) -> Markup:
     parts.append("</tr></thead><tbody>\n")
     for row_index, row in enumerate(block.rows):
         row_class = ' class="first"' if row_index in block.rules else ""
-        parts.append(
-            f"<tr{row_class}{_tag_attributes(block.tags[row_index]) if block.tags else ''}>"
-        )
+        tags = _tag_attributes(block.tags[row_index]) if block.tags else ""
+        parts.append(f"<tr{row_class}{tags}>")
         parts += [_cell(cell, c, block) for cell, c in zip(row, block.columns, strict=True)]
         parts.append("</tr>\n")
     return Markup("".join([*parts, "</tbody></table></div>"]))
@@ -144,12 +142,8 @@ _TALLIED = 200  # rows from which the width of a table is estimated
 
 def _width(block: doc.Table) -> int:
     """Return about how many letters a table is wide, by which it is made to fit on paper."""
-    cells = zip(*block.rows[:_TALLIED], strict=True) if block.rows else [()] * len(block.columns)
-    widths = (
-        max(_letters(column, column_cells))
-        for column, column_cells in zip(block.columns, cells, strict=True)
-    )
-    return sum(widths)
+    rows, columns = block.rows[:_TALLIED], enumerate(block.columns)
+    return sum(max(_letters(column, [row[i] for row in rows])) for i, column in columns)
 
 
 def _letters(column: doc.Column, cells: Sequence[Any]) -> Iterator[int]:
@@ -240,19 +234,14 @@ def _bar(bar: doc.Bar, *, narrow: bool) -> str:
         parts.append(f'<circle cx="{value:g}" cy="5" r="3"/>')
     else:
         parts.append(_line("range", value, value, 2, 8))
-    drawing = "".join(parts)
     kind = "bar" if bar.kind == "dot" else "gap narrow" if narrow else "gap"
-    return (
-        f'<svg class="{kind}" viewBox="0 0 100 10" '
-        f'preserveAspectRatio="none" role="img" aria-label="interval">{drawing}</svg>'
-    )
+    about = 'viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="interval"'
+    return f'<svg class="{kind}" {about}>{"".join(parts)}</svg>'
 
 
 def _line(kind: str, x1: float, x2: float, y1: int, y2: int) -> str:
-    return (
-        f'<line class="{kind}" vector-effect="non-scaling-stroke" x1="{x1:g}" x2="{x2:g}" '
-        f'y1="{y1}" y2="{y2}"/>'
-    )
+    ends = f'x1="{x1:g}" x2="{x2:g}" y1="{y1}" y2="{y2}"'
+    return f'<line class="{kind}" vector-effect="non-scaling-stroke" {ends}/>'
 
 
 _SCOPE = "fairbench-report"
@@ -421,14 +410,16 @@ def write_document(
             short = document.shortened(whole)
             documents |= {f"{name}.{ending}": (form, short), whole: (form, document)}
     for file, (form, written) in documents.items():
-        content = FORMS[form][1](written)
-        content = (
-            content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
-        )
-        write_bytes(folder / file, content, mode=mode)
+        _write_content(folder / file, FORMS[form][1](written), mode)
     for file, text in document.files.items():
         write_text(folder / file, text, mode=mode)
     return [*documents, *document.files]
+
+
+def _write_content(path: Path, content: str | bytes, mode: int) -> None:
+    if isinstance(content, str):
+        content = content.encode(errors="backslashreplace")
+    write_bytes(path, content, mode=mode)
 
 
 _PARTS = {
@@ -456,9 +447,8 @@ def _table_frame(table: doc.Table) -> pd.DataFrame:
             numbers = [float("nan") if value is None else value[part] for value in values]
             columns[f"{title} {name}".strip()] = numbers
         if column.kind not in _PARTS:
-            columns[title.strip()] = [
-                doc.plain(value) if isinstance(value, tuple) else value for value in values
-            ]
+            texts = (doc.plain(value) if isinstance(value, tuple) else value for value in values)
+            columns[title.strip()] = list(texts)
     return pd.DataFrame(columns)
 
 
@@ -557,7 +547,7 @@ class DocumentReport:
     def _write(self, path: Path) -> None:
         is_table = path.suffix == ".csv"
         content = csv_text(self.table) if is_table else _WRITERS[path.suffix](self.document)
-        write_bytes(path, content if isinstance(content, bytes) else content.encode(), mode=_MODE)
+        _write_content(path, content, _MODE)
 
     def _write_folder(self, folder: Path) -> None:
         """Write the report in every form, with its further files and figures."""

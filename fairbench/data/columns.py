@@ -73,11 +73,8 @@ def check_columns(
     for name in (*without, *named):
         if name not in columns and name not in found:
             raise _missing_column(file, name, columns)
-    kept = {
-        column: name
-        for column, name in zip(columns, found, strict=True)
-        if not {column, name} & {*without}
-    }
+    headed = zip(columns, found, strict=True)
+    kept = {column: name for column, name in headed if not {column, name} & {*without}}
     for name in named:
         if name not in kept:
             raise UserError(f"{file}: column {quoted(name)} is to be left out, and is asked for")
@@ -267,9 +264,8 @@ def numbers(
         strange = wrong & ~written.str.fullmatch(r"[+-]?\d*,\d{1,2}").to_numpy(bool)
         wrong = strange if strange.any() else wrong
         is_amount = re.fullmatch(rf"{AMOUNT}( ?[A-Z]{{3}})?", written[wrong].iloc[0])  # EUR
-        ColumnRef(file, column).refuse_as(
-            text, wrong, f"is no number{_PLAIN_NUMBER * bool(is_amount)}"
-        )
+        reason = f"is no number{_PLAIN_NUMBER * bool(is_amount)}"
+        ColumnRef(file, column).refuse_as(text, wrong, reason)
     return values
 
 
@@ -278,10 +274,8 @@ _PLAIN_NUMBER = ": leave out marks of thousands and signs such as €, and write
 
 def labels(codes: pd.Series, names: Mapping[Any, str]) -> pd.Series:
     """Return codes as a categorical of human-readable names, in the order of `names`."""
-    return pd.Series(
-        pd.Categorical(codes.map(names), categories=list(dict.fromkeys(names.values()))),
-        index=codes.index,
-    )
+    categories = list(dict.fromkeys(names.values()))
+    return pd.Series(pd.Categorical(codes.map(names), categories), index=codes.index)
 
 
 def at_least(values: pd.Series, cut: float, name: str, *, strict: bool = False) -> pd.Series:
@@ -623,10 +617,8 @@ def mixed_scales(
     shares: Mask, percents: Mask, text: pd.Series, column: ColumnRef, hint: str = ""
 ) -> UserError:
     """Return the error that names the first row with a share, and the first with a percent."""
-    first, other = (
-        f"{quoted(text.iloc[row])} in row {text.index[row] + 1}"
-        for row in (int(shares.argmax()), int(percents.argmax()))
-    )
+    rows = int(shares.argmax()), int(percents.argmax())
+    first, other = (f"{quoted(text.iloc[row])} in row {text.index[row] + 1}" for row in rows)
     return column.fault(said("data", "mixed_scales", first=first, other=other, hint=hint))
 
 

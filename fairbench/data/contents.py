@@ -55,7 +55,8 @@ def content_of(path: Path, named: Sequence[str], sheet: str = "") -> Content:
     """
     with open(path, "rb") as file:
         start = file.read(_START)
-        packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
+        packed = (name for name, (mark, _) in _PACKINGS.items() if start.startswith(mark))
+        packing = next(packed, "")
         kind = TEXT if packing else _kind_of(start)
         if kind in (PARQUET, ARROW):
             return b"", kind, ()
@@ -81,19 +82,13 @@ def content_of(path: Path, named: Sequence[str], sheet: str = "") -> Content:
 
 
 _START = 512
-_PACKINGS = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstandard",
+_PACKINGS: dict[str, tuple[bytes, Callable[[Any], Any]]] = {
+    "gzip": (b"\x1f\x8b", gzip.open),
+    "bzip2": (b"BZh", bz2.open),
+    "xz": (b"\xfd7zXZ\x00", lzma.open),
+    "zstandard": (b"\x28\xb5\x2f\xfd", lambda file: CompressedInputStream(file, "zstd")),
 }
 _BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)
-_UNPACKING: dict[str, Callable[[Any], Any]] = {
-    "gzip": gzip.open,
-    "bzip2": bz2.open,
-    "xz": lzma.open,
-    "zstandard": lambda file: CompressedInputStream(file, "zstd"),
-}
 
 
 def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
@@ -101,7 +96,7 @@ def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        with _UNPACKING[packing](file) as unpacking:
+        with _PACKINGS[packing][1](file) as unpacking:
             while part := unpacking.read(_BLOCK):
                 parts.append(part)
                 size += len(part) * 3 + part.count(b"\n") * FIELD
@@ -131,7 +126,7 @@ _OTHERS = {  # of what is no table: a pattern of its first bytes
     rb"\x7fELF": "a program",
     **{
         re.escape(mark): f"{packing} within a packed file: unpack it once"
-        for mark, packing in _PACKINGS.items()
+        for packing, (mark, _) in _PACKINGS.items()
     },
     rb"(?s).{257}ustar": "a tar archive: unpack it",
     rb"\s*(\{\s*[\"}]|\[\s*[\[{\]\"0-9-])": (

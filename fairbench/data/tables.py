@@ -154,9 +154,8 @@ def read_any_table(
     frame, once = of_columns.without_copies(frame, columns, named, path.name)
     if numeric is None:
         numeric = [name for name in frame if name not in exact]
-    frame, commas = with_decimal_points(
-        frame, [name for name in numeric if name in frame], path.name, typed=kind != TEXT
-    )
+    present = [name for name in numeric if name in frame]
+    frame, commas = with_decimal_points(frame, present, path.name, typed=kind != TEXT)
     say_guessed(path, (*guessed, *once, *commas))
     return frame
 
@@ -275,9 +274,8 @@ def with_decimal_points(
         if not fits.all():
             continue  # what reads numbers refuses it, with its row
         if written[commas].str.fullmatch(_GROUPED).all():
-            _refuse_grouped(
-                text, commas.to_numpy(bool), file, "comma", "numbers with a point, or without it"
-            )
+            way = "numbers with a point, or without it"
+            _refuse_grouped(text, commas.to_numpy(bool), file, "comma", way)
         changed[name] = text.str.replace(",", ".", regex=False)
     for name in texts if changed or not typed else ():
         check_points(frame[name], file, beside_commas=bool(changed))

@@ -161,7 +161,7 @@ class Presets:
 
     def choice(self, group: str, option: str) -> dict[str, Any]:
         """Return the options of a group's choice; empty if there is no such choice."""
-        return options_of({group: _declared(group, option)}, [group])
+        return _options_of({group: _declared(group, option)}, [group])
 
     def experiment(self, name: str) -> Experiment:
         """Return an experiment's sweep."""
@@ -173,7 +173,7 @@ class Presets:
                 composed = compose("config", words, return_hydra_config=True)
             sweep = composed.hydra.sweeper.get("params") or {}
             varied = {str(key): _swept(str(key), str(value)) for key, value in sweep.items()}
-            options = options_of(identity_of(composed)[1], IDENTITY)
+            options = _options_of(identity_of(composed)[1], IDENTITY)
             fixed = {key: options[key] for key in options if not key.startswith(tuple(varied))}
             changed = {
                 key: options[key]
@@ -222,7 +222,7 @@ class Presets:
     def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return the choices of a run in the sweep, or None if it is none of its jobs."""
         # An option that has come since is not in a run's configuration: it had its default.
-        options = options_of(run.config, IDENTITY)
+        options = _options_of(run.config, IDENTITY)
         fixed, varied, changed = experiment
         if any(options.get(key, v) != v for key, v in fixed.items() if key != REPEATS):
             return None
@@ -288,7 +288,7 @@ class Presets:
         UserError : it is of components or options that are not installed here.
         """
         self.stored_options(run)
-        options = options_of(run.config, IDENTITY)
+        options = _options_of(run.config, IDENTITY)
         chosen = run.choices
         chosen["dataset"] = chosen["dataset"].removesuffix("" if run.verified else UNVERIFIED)
         words = dict(chosen)
@@ -373,7 +373,7 @@ def own_folders() -> list[str]:
     return [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
 
 
-def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
+def _options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
     """Return some groups of a configuration option by option: ``{"split.repeats": 3, ...}``."""
     return flat({name: config[name] for name in groups if name in config})
 
@@ -402,7 +402,7 @@ def check_files_named(run: Run, groups: Sequence[str], typed: Mapping[str, str])
     ------
     UserError : it does; the message says which option to add.
     """
-    for option, value in options_of(run.config, groups).items():
+    for option, value in _options_of(run.config, groups).items():
         if option.rpartition(".")[2] in _NAMES_FILE and value and typed.get(option) != value:
             raise UserError(
                 f"run {run.id} was made with a file, which is read if the command names it, too: "

@@ -131,9 +131,8 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
 
     Each is as wide as a phone: a page sets as many side by side as there is room for.
     """
-    drawings = [
-        _svg_drawing("".join(_panel(panel)), _TOP + panel.height + _BOTTOM) for panel in panels
-    ]
+    heights = [_TOP + panel.height + _BOTTOM for panel in panels]
+    drawings = [*map(_svg_drawing, map("".join, map(_panel, panels)), heights)]
     if key:
         parts = []
         top = 12
@@ -256,9 +255,8 @@ def forest(
         elements.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
     for index, part in enumerate(parts):
         if index:
-            elements.append(
-                f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>'
-            )
+            y = top + 3
+            elements.append(f'<line class="grid" x1="0" x2="{PANEL}" y1="{y}" y2="{y}"/>')
             top += _BETWEEN
         for estimate in part:
             elements += _estimate(estimate, place_of, top, decimals)
@@ -313,9 +311,8 @@ def _ticks(scale: _Scale) -> list[float]:
     step = 10.0 ** floor(log10((high - low) / 2))
     steps = (step * multiple for multiple in (0.1, 0.2, 0.5, 1, 2, 5))
     step = min(steps, key=lambda size: abs((high - low) / size - 4.5))
-    return [
-        round(step * k, 10) for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)
-    ]
+    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+    return [round(step * k, 10) for k in range(first, last + 1)]
 
 
 def _scale(panel: Panel, axis: str, size: float) -> _Scale:

@@ -149,12 +149,9 @@ def _field(row: Mapping[str, Any], name: str) -> object:
 
 def _filled(declared: Mapping[str, Any], values: Mapping[str, object]) -> dict[str, Any]:
     """Return a declaration with the values that its texts name."""
-    filled: dict[str, Any] = {
-        name: _Formatter().vformat(said, (), values)
-        if name in ("title", "caption", "reading")
-        else said
-        for name, said in declared.items()
-    }
+    filled = dict(declared)
+    for name in filled.keys() & {"title", "caption", "reading"}:
+        filled[name] = _Formatter().vformat(filled[name], (), values)
     if "columns" in filled:
         filled["columns"] = [_filled(column, values) for column in filled["columns"]]
     return filled

@@ -320,9 +320,8 @@ def _metrics_to_summarise() -> list[str]:
     """Return the metrics that tables show, and the metrics that their intervals need."""
     shown_metrics = [metric for metric in declared() if metric.shown or metric.name in _CLASS_GAPS]
     rates = [rate.name for metric in shown_metrics for rate in metric.rates]
-    return [
-        *dict.fromkeys([*(metric.name for metric in shown_metrics), *rates, *_SPLIT_METRICS, *FITS])
-    ]
+    names = [metric.name for metric in shown_metrics]
+    return [*dict.fromkeys([*names, *rates, *_SPLIT_METRICS, *FITS])]
 
 
 def _values_by_split(
@@ -755,10 +754,8 @@ def _block_section(block: _RunBlock) -> doc.Section:
     if block.compared is not None:
         blocks.append(block.compared)
     alone = [table for table in block.tables if not table.group]
-    details = [
-        *(_metric(block, table, is_open=not i) for i, table in enumerate(alone)),
-        *_groups(block),
-    ]
+    details = [_metric(block, table, is_open=not i) for i, table in enumerate(alone)]
+    details += _groups(block)
     blocks += [doc.Section("Metric by metric", details), _runs(block)]
     return doc.Section(block.title, blocks, name=block.name)
 

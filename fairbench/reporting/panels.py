@@ -349,11 +349,10 @@ def _uncertainties(metrics: pd.DataFrame, protect: str) -> Iterator[Panel]:
     for part in PARTS:
         name = f"{part}_uncertainty"
         if name in set(of_attribute["metric"]):
-            series = [
-                _middles(rows, g, "", [g], [name])
-                for g, group in enumerate(groups)
-                for rows in [of_attribute[of_attribute["group"] == group]]
-            ]
+            series = []
+            for g, group in enumerate(groups):
+                rows = of_attribute[of_attribute["group"] == group]
+                series.append(_middles(rows, g, "", [g], [name]))
             label = f"{part} variance, {_OF_REPEATS}"
             yield Panel(series, label, "", title, from_zero="x", names=groups)
 

@@ -215,12 +215,10 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str, sure: str) -> Iter
     """Yield the table of jointly estimated groups, if an attribute has three or more."""
     chosen = (summary["variant"] == "") & (summary["attribute"] == protect)
     chosen &= summary["outcome"].isna() & (summary["group"] != "")
-    group_rows = summary[
-        chosen & summary["statistic"].isin([long_table.VALUE, POOLED, long_table.WORST])
-    ]
+    chosen &= summary["statistic"].isin([long_table.VALUE, POOLED, long_table.WORST])
     rows = [
         {**row, "label": registry.label(row["metric"]), "remark": _status_of(row[POOLED])}
-        for row in _rows_of(group_rows, ["metric", "group"], named="statistic")
+        for row in _rows_of(summary[chosen], ["metric", "group"], named="statistic")
         if POOLED in row
     ]
     if rows:
@@ -449,9 +447,8 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
         caption += " a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
     data = [place[0] for place, _ in rows]
     rules = frozenset(i for i in range(1, len(data)) if data[i] != data[i - 1])
-    table = doc.Table(
-        columns, [row[: len(columns)] for _, row in rows], caption=caption, rules=rules
-    )
+    cells = [row[: len(columns)] for _, row in rows]
+    table = doc.Table(columns, cells, caption=caption, rules=rules)
     return doc.Document(f"{len(runs)} runs of {runs.folder}", [doc.Section("", [table])])
 
 

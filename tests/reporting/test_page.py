@@ -15,7 +15,7 @@ from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import paper_tables
 from fairbench.core.errors import UserError
 from fairbench.evaluation.summary import summarise
-from fairbench.experiments.configuration import IDENTITY, Presets, identity_of, options_of
+from fairbench.experiments.configuration import IDENTITY, Presets, _options_of, identity_of
 from fairbench.inference.comparing import points
 from fairbench.reporting import page as pages
 from fairbench.reporting.document.model import Document
@@ -145,11 +145,11 @@ def test_commands_compute_the_same_run(results):
     for run in collection.runs.values():
         words = [f"{name}={text}" for name, text in presets.overrides(run).items()]
         composed = identity_of(configuration(*words))[1]
-        assert options_of(composed, IDENTITY) == options_of(run.config, IDENTITY)
+        assert _options_of(composed, IDENTITY) == _options_of(run.config, IDENTITY)
     for choice in ("consistency=gamma", "method=ensemble", "dataset=german"):
         group, _, option = choice.partition("=")
         composed = {group: identity_of(configuration(choice))[1][group]}
-        assert presets.choice(group, option) == options_of(composed, [group])
+        assert presets.choice(group, option) == _options_of(composed, [group])
     jobs = [{"dataset": "a", "method": m, "intervention": i} for i in ("none", "z") for m in "xy"]
     assert presets.commands(jobs) == ["fairbench run -m dataset=a method=x,y intervention=none,z"]
 

@@ -243,18 +243,11 @@ def _split_columns(
 def _rich_table(table: doc.Table, shown_columns: Sequence[int]) -> RichTable:
     """Return the columns of a table at some positions, for printing."""
     columns = [table.columns[i] for i in shown_columns]
-    rich_table = RichTable(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=(0, 0 if any(column.narrow for column in columns) else 1, 0, 0),
-    )
+    gap = 0 if any(column.narrow for column in columns) else 1
+    rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, gap, 0, 0))
     for column in columns:
-        rich_table.add_column(
-            shown_text(column.title),
-            justify=column.align,
-            overflow="fold",
-            no_wrap=column.kind != "text",
-        )
+        title, is_value = shown_text(column.title), column.kind != "text"
+        rich_table.add_column(title, justify=column.align, overflow="fold", no_wrap=is_value)
     rows = table.rows[: table.most or None]
     for number, row in enumerate(rows):
         if number and number in table.rules:

@@ -111,9 +111,8 @@ def _piece(piece: doc.Inline) -> Markup:
 
 def _tag_attributes(tags: doc.Tags) -> Markup:
     """Return tags as attributes, which the page's filters read."""
-    return Markup("").join(
-        Markup(' data-{}="{}"').format(name, escape(value)) for name, value in tags.items()
-    )
+    one = Markup(' data-{}="{}"')
+    return Markup("").join(one.format(name, escape(value)) for name, value in tags.items())
 
 
 def _table(block: doc.Table) -> Markup:

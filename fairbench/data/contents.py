@@ -356,11 +356,8 @@ def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
             for place, cell, written in zip(places, cells, element, strict=True):
                 values[place - 1] = value = cell["value"]
                 # A formula without a value; that of a text may be empty.
-                if (
-                    value is None
-                    and written.find(_FORMULA) is not None
-                    and written.get("t") != "str"
-                ):
+                never_computed = value is None and written.find(_FORMULA) is not None
+                if never_computed and written.get("t") != "str":
                     raise DataError(said("data", "never_computed", name=name))
             yield number, values
             element.clear()

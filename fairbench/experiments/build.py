@@ -20,7 +20,7 @@ from fairbench.core.errors import (
     check_types,
     unknown_name,
 )
-from fairbench.core.text import digest, quoted, shortened
+from fairbench.core.text import digest, quoted, said, shortened
 from fairbench.data.dataset import Dataset, Datasheet, Task, check_combinable
 from fairbench.data.download import Archive
 from fairbench.data.features import SequenceEncoding, Sequences
@@ -70,11 +70,9 @@ class Components:
         """
         part = getattr(self, group)
         if not hasattr(part, "capabilities"):
-            kind = f"{type(part).__name__}({group.capitalize()})"
-            raise UserError(
-                f"{self.display(group)} declares no capabilities: write class {kind}, with "
-                f"{group.capitalize()} from fairbench.experiments.contracts"
-            )
+            about = {"kind": type(part).__name__, "contract": group.capitalize()}
+            what = self.display(group)
+            raise UserError(said("experiments", "no_capabilities", what=what, **about))
         return part.capabilities
 
     def display(self, group: str) -> str:
@@ -161,14 +159,11 @@ def _component(config: Config, group: str) -> Any:
     try:
         return make()
     except TypeError as error:
-        chosen = f"{group}={config['hydra']['runtime']['choices'][group]}"
-        unknown = str(error).partition("unexpected keyword argument ")[2].strip("'")
-        if unknown:
-            raise UserError(
-                f"{chosen} has no option '{unknown}': leave {group}.{unknown} out, or, where an "
-                f"experiment sets it, choose a {group} that has it"
-            ) from error
-        raise UserError(f"{chosen}: {error}") from error
+        name = config["hydra"]["runtime"]["choices"][group]
+        text = f"{group}={name}: {error}"
+        if unknown := str(error).partition("unexpected keyword argument ")[2].strip("'"):
+            text = said("experiments", "no_option", group=group, name=name, option=unknown)
+        raise UserError(text) from error
 
 
 def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
@@ -204,11 +199,9 @@ def _protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:
         return (str(dataset.sensitive.columns[0]),)
     names = tuple(wanted) if isinstance(wanted, list) else (wanted,)
     if not names or not all(isinstance(name, str) for name in names):
-        raise UserError(
-            f"protect is {quoted(wanted)}; it must be the name of an attribute, or several, such "
-            f"as protect=[sex,race]; dataset={dataset.name} has "
-            f"{', '.join(map(shortened, dataset.sensitive.columns))}"
-        )
+        about = {"given": quoted(wanted), "dataset": dataset.name}
+        about["attributes"] = ", ".join(map(shortened, dataset.sensitive.columns))
+        raise UserError(said("experiments", "no_attribute", **about))
     if len({*names}) < len(names):
         raise UserError(f"protect=[{','.join(names)}] names an attribute twice: name it once")
     dataset.groups(names)
@@ -252,15 +245,10 @@ def check(parts: Components) -> None:
             dataset.features.select(parts.learner.encoding.modalities, f"dataset={dataset.name}")
         for option in ("neighbours", "feature_shift_rates"):
             if getattr(evaluator, option):
-                raise IncompatibleError(
-                    f"evaluator.{option} compares columns, and dataset={dataset.name} has "
-                    "sequences: leave it out"
-                )
+                about = {"option": option, "dataset": dataset.name}
+                raise IncompatibleError(said("experiments", "compares_columns", **about))
     if evaluator.weights and dataset.weight is None:
-        raise IncompatibleError(
-            f"evaluator.weights=true, but dataset={dataset.name} has no survey weights: "
-            "leave it out (a table of yours has them where dataset.weight names their column)"
-        )
+        raise IncompatibleError(said("experiments", "no_weights", dataset=dataset.name))
 
 
 def _objections(parts: Components) -> Iterator[Objection]:

@@ -17,6 +17,7 @@ import yaml
 from fairbench.components import CONF, files_of, folders, options_in, parts_of
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word
+from fairbench.core.text import said
 from fairbench.results.catalogue import flat
 from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED
 from fairbench.results.runs import Run
@@ -357,9 +358,8 @@ def _swept(name: str, text: str) -> dict[str, Any]:
         texts = [] if word.is_interval_sweep() else word.sweep_string_iterator()
         return {text: parse(f"{name}={text}").value() for text in texts}
     except HydraException as error:
-        raise UserError(
-            f"an experiment sweeps {name}={text}, which is no list of values"
-        ) from error
+        reason = f"an experiment sweeps {name}={text}, which is no list of values"
+        raise UserError(reason) from error
 
 
 def experiments_in(folder: str) -> list[str]:
@@ -404,10 +404,8 @@ def check_files_named(run: Run, groups: Sequence[str], typed: Mapping[str, str])
     """
     for option, value in _options_of(run.config, groups).items():
         if option.rpartition(".")[2] in _NAMES_FILE and value and typed.get(option) != value:
-            raise UserError(
-                f"run {run.id} was made with a file, which is read if the command names it, too: "
-                f"add {shlex.quote(f'{option}={value}')}"
-            )
+            missing = shlex.quote(f"{option}={value}")
+            raise UserError(said("experiments", "names_file", run=run.id, option=missing))
 
 
 def _largest(value: Any) -> int:

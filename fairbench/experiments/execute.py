@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import names_in, naming, remove
 from fairbench.core.processes import Worker, call_with, failure, using
+from fairbench.core.text import said
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
 from fairbench.results.catalogue import Catalogue
@@ -155,7 +156,7 @@ Executor: TypeAlias = "Callable[[Iterable[WorkUnit]], Iterator[UnitResult]]"
 
 def in_process(units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
     """Carry out one unit after the other in this process."""
-    return map(work, units)
+    return map(_work, units)
 
 
 def plan_run(cfg: DictConfig | Config) -> Plan:
@@ -343,7 +344,7 @@ def carry_out(
     return end.checked()
 
 
-def work(unit: WorkUnit) -> UnitResult:
+def _work(unit: WorkUnit) -> UnitResult:
     """Carry out a work unit in this process; errors are returned, so that the sweep goes on."""
     started = time.perf_counter()
     try:
@@ -354,10 +355,7 @@ def work(unit: WorkUnit) -> UnitResult:
         elif cell := run.cell_of_id.get(unit.cell):
             computed = int(pipeline.ensure(cell, run.store, recompute=again, wait=unit.wait))
         else:
-            raise UserError(
-                f"the code or the data of {run.name} changed after its cells were listed: run the "
-                "same command again"
-            )
+            raise UserError(said("experiments", "changed_meanwhile", name=run.name))
     except BusyCellError:
         return UnitResult(unit, busy=True)
     except KeyboardInterrupt:
@@ -484,7 +482,7 @@ class _UnitWorker(Worker):
         """Send it a unit."""
         self.unit, self.since = unit, time.monotonic()
         with suppress(OSError):  # it was killed while it was idle
-            self.pipe.send((work, unit))
+            self.pipe.send((_work, unit))
 
     def late(self, minutes: float | None) -> bool:
         """Return whether its unit has taken `minutes` or longer."""
@@ -538,24 +536,20 @@ class _Submitit:
         UserError : Slurm does not take the jobs.
         """
         unfinished = {(unit.plan.key, unit.cell): unit for unit in units}
+        parent = self.folder.parent
         try:
-            with naming(self.folder.parent):
+            with naming(parent):
                 for result in self._submit_all(self._batches(list(unfinished.values()))):
                     del unfinished[result.plan.key, result.unit.cell]
                     yield result
-        except UserError:
-            self._remove_unsubmitted()
-            raise
-        except OSError as error:  # nothing can be written where jobs are handed over
-            self._remove_unsubmitted()
+        except (UserError, OSError) as error:
+            for name in names_in(parent)[0]:  # what submitit wrote for jobs that were not submitted
+                if name.endswith(".pkl") or fnmatchcase(name, ".submission_file_*.sh"):
+                    remove(parent / name)
+            if isinstance(error, UserError):
+                raise
+            # Nothing can be written where jobs are handed over.
             yield from (UnitResult(unit, error=refused(error)) for unit in unfinished.values())
-
-    def _remove_unsubmitted(self) -> None:
-        """Remove the files that submitit wrote for jobs that were not submitted."""
-        parent = self.folder.parent
-        for name in names_in(parent)[0]:
-            if name.endswith(".pkl") or fnmatchcase(name, ".submission_file_*.sh"):
-                remove(parent / name)
 
     def _batches(self, units: Sequence[WorkUnit]) -> list[Sequence[WorkUnit]]:
         most = self._at_once() * (4 if self.cluster == "slurm" else 1)
@@ -587,12 +581,7 @@ class _Submitit:
             except RuntimeError as error:  # of submitit
                 lines = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")]
                 why = lines[-1] if lines else repr(error)
-                raise UserError(
-                    f"Slurm did not take the jobs of this sweep ({why}): see that sinfo lists a "
-                    "partition here, and name what the cluster asks for "
-                    "(hydra.launcher.partition=NAME), or use this machine's cores with "
-                    "hydra/launcher=joblib"
-                ) from error
+                raise UserError(said("experiments", "no_slurm", why=why)) from error
             now = time.monotonic()
             running = [(job, list(units), now) for job, units in zip(jobs, batches, strict=True)]
             waiting = []
@@ -629,11 +618,8 @@ class _Submitit:
         results = {(result.plan.key, result.unit.cell): result for result in ended}
         why = self._why(job, error, since)
         for unit in unfinished:
-            if result := results.get((unit.plan.key, unit.cell)):
-                yield result
-            else:
-                is_stored = _is_stored(unit)
-                yield UnitResult(unit, computed=int(is_stored), error="" if is_stored else why)
+            lost = UnitResult(unit, computed=1) if _is_stored(unit) else UnitResult(unit, error=why)
+            yield results.get((unit.plan.key, unit.cell), lost)
 
     def _why(self, job: Any, error: Exception | None, since: float) -> str:
         """Return why a job gave no results."""

@@ -27,7 +27,7 @@ from fairbench.core.files import entry, is_folder
 from fairbench.core.fingerprint import code_digest, describe
 from fairbench.core.options import hydra_word
 from fairbench.core.processes import GivenUpError, failure, in_time
-from fairbench.core.text import digest
+from fairbench.core.text import digest, said
 from fairbench.data.dataset import Dataset, Task
 from fairbench.data.features import Encoder, Encoding, SequenceEncoding, Sequences
 from fairbench.data.groups import group_columns
@@ -165,10 +165,7 @@ def prepare(cfg: DictConfig | Config) -> PlannedRun:
     choices, stored = configuration.identity_of(config, verified=parts.verified)
     for part, value in stored.items():
         if not record.CONFIG[part](value):  # or it could not be read again once it is stored
-            raise UserError(
-                f"{part} cannot be kept as it is: the names of components and options have "
-                "letters, digits and _, and values are numbers, lists, or texts without ${"
-            )
+            raise UserError(said("experiments", "not_kept", part=part))
     build.check(parts)
     method, seed = parts.method, stored["seed"]
     study = Study(
@@ -673,10 +670,8 @@ def mend(
     if damaged:
         planned = _prepared(run, conf, typed)
         if (planned.id, planned.fingerprint) != (run.id, run.environment["fingerprint"]):
-            raise UserError(
-                f"{', '.join(map(str, damaged))}: damaged, and other code made run {run.id}: "
-                "repeat its command, which makes it again with the code as it is"
-            )
+            paths = ", ".join(map(str, damaged))
+            raise UserError(said("experiments", "other_code", files=paths, run=run.id))
         _within_bounds(run, lambda: finish([planned], draw=draw if figures else None))
     return list(map(str, damaged))
 
@@ -693,11 +688,8 @@ def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
     data, then = planned.dataset, run.environment["data_sha256"]
     other = [source for source in data.sources if source.sha256 not in then.values()]
     if other and data.digest != run.environment["data"]:
-        raise UserError(
-            f"{other[0].path} is another file now than run {run.id} was made with (sha256 "
-            f"{other[0].sha256[:12]}, then {', '.join(sha[:12] for sha in then.values())}): put "
-            "that one back"
-        )
+        about = {"now": other[0].sha256, "then": ", ".join(sha[:12] for sha in then.values())}
+        raise UserError(said("experiments", "other_file", path=other[0].path, run=run.id, **about))
     return planned
 
 
@@ -758,10 +750,8 @@ def sample(
     now = list({cell.id: cell for cell in planned.cells}.values())
     stored = run.cells()
     if len(now) != len(stored):
-        raise UserError(
-            f"run {run.id} has {len(stored)} cells, and its configuration makes "
-            f"{len(now)} with the code as it is: run it again"
-        )
+        sizes = {"stored": len(stored), "now": len(now)}
+        raise UserError(said("experiments", "other_cells", run=run.id, **sizes))
     drawn = np.random.default_rng(seed).choice(len(now), min(cells, len(now)), replace=False)
     return [Cell(now[i].study, now[i].fold, stored[i], now[i].variant) for i in sorted(drawn)]
 

@@ -105,12 +105,6 @@ class Panel:
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     names: Sequence[str] = ()
 
-    def span(self, axis: str) -> tuple[float, float] | None:
-        """Return the limits of an axis that are given, if they are."""
-        if axis == "y" and len(self.names):
-            return len(self.names) - 0.5, -0.5
-        return self.spans.get(axis)
-
     @property
     def height(self) -> float:
         """How high its frame is: of rows with names, as high as names and markers need."""
@@ -317,8 +311,10 @@ def _ticks(scale: _Scale) -> list[float]:
 
 def _scale(panel: Panel, axis: str, size: float) -> _Scale:
     """Return the scale of an axis: its given span, or one that all finite values fit on."""
-    if (span := panel.span(axis)) is not None:
-        return (*span, size)
+    if axis == "y" and len(panel.names):
+        return len(panel.names) - 0.5, -0.5, size
+    if axis in panel.spans:
+        return (*panel.spans[axis], size)
     arrays = [np.zeros(int(axis in panel.from_zero))]
     for series in panel.series:
         values = np.asarray(series.x if axis == "x" else series.y, float)

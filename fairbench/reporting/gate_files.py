@@ -30,19 +30,16 @@ def to_junit(gate: Gate, name: str) -> str:
     name : the name of what was judged, such as a file.
     """
     verdicts = [_verdict(statement, gate) for statement in gate.statements]
-    numbers = {
-        "tests": str(len(verdicts)),
-        "failures": str(verdicts.count(FAILS)),
-        "errors": str(verdicts.count(OPEN)),
-        "skipped": "0",
-    }
+    tags = {FAILS: "failure", OPEN: "error"}
+    numbers = {"tests": str(len(verdicts))}
+    numbers |= {f"{tag}s": str(verdicts.count(verdict)) for verdict, tag in tags.items()}
+    numbers["skipped"] = "0"
     root = ElementTree.Element("testsuites", {"name": "fairbench", **numbers})
     suite = ElementTree.SubElement(root, "testsuite", {"name": visible(name), **numbers})
     for statement, verdict in zip(gate.statements, verdicts, strict=True):
         attributes = {"classname": "fairbench.gate", "name": visible(str(statement.condition))}
         case = ElementTree.SubElement(suite, "testcase", {**attributes, "time": "0"})
-        tag = {FAILS: "failure", OPEN: "error"}.get(verdict)
-        if tag:
+        if tag := tags.get(verdict):
             message = visible(_sentence(statement))
             about = {"type": statement.outcome, "message": message}
             ElementTree.SubElement(case, tag, about).text = message
@@ -76,14 +73,10 @@ def to_sarif(gate: Gate, path: str) -> str:
             "partialFingerprints": {"fairbenchGate/v1": digest([str(statement.condition), path])},
             "properties": statement.row,
         })  # fmt: skip
-    declared = [
-        {
-            "id": str(rule),
-            "name": rule.metric,
-            "shortDescription": {"text": f"The {rule.label} must not be {rule.bad}."},
-        }
-        for rule in rules
-    ]
+    declared = []
+    for rule in rules:
+        said = {"text": f"The {rule.label} must not be {rule.bad}."}
+        declared.append({"id": str(rule), "name": rule.metric, "shortDescription": said})
     versions = {"version": VERSION, "semanticVersion": VERSION}
     run = {
         "tool": {"driver": {"name": "fairbench", **versions, "rules": declared}},
@@ -115,14 +108,9 @@ _MARKS = {FAILS: "large", PASSES: "small", OPEN: "open"}  # the styles of verdic
 
 def _gate_table(gate: Gate) -> Table:
     """Return a gate's statements as a table."""
-    rows = [
-        {
-            **row,
-            "who": " and ".join(row["groups"]),
-            "verdict": TableCell(row["verdict"], mark=_MARKS[row["verdict"]]),
-        }
-        for row in gate.rows
-    ]
+    rows = [{**row, "who": " and ".join(row["groups"])} for row in gate.rows]
+    for row in rows:
+        row["verdict"] = TableCell(row["verdict"], mark=_MARKS[row["verdict"]])
     return named_table("gate", "statements", rows)
 
 
@@ -133,9 +121,8 @@ def with_gate(document: Document, gate: Gate) -> Document:
     summary = document.summary
     if summary is not None:
         sentence = f"{gate.line[:1].upper()}{gate.line[1:]}."
-        if gate.outcome == OPEN:
-            summary = replace(summary, still_open=[sentence, *summary.still_open])
-        else:
-            summary = replace(summary, found=[sentence, *summary.found])
+        part = "still_open" if gate.outcome == OPEN else "found"
+        said = {part: [sentence, *getattr(summary, part)]}
+        summary = replace(summary, **said)
     sections = [section, *document.sections]
     return replace(document, sections=sections, summary=summary, data=data)

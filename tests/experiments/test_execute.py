@@ -23,13 +23,13 @@ from fairbench.experiments.execute import (
     UnitResult,
     WorkUnit,
     _on_workers,
+    _work,
     carry_out,
     in_process,
     plan_run,
     prepared,
     prices_of,
     seconds_of_fit,
-    work,
 )
 from fairbench.reporting.panels import draw_figures
 from fairbench.results.catalogue import Catalogue
@@ -74,7 +74,7 @@ def test_runs_that_are_evaluated_together_took_a_part_of_the_seconds_each(plans)
 
     def where(units):
         for unit in units:
-            result = work(unit)
+            result = _work(unit)
             together.extend([result.seconds] if unit.others else [])
             yield replace(result, seconds=0.0) if unit.cell else result
 
@@ -117,7 +117,7 @@ def test_a_cell_that_fails_fails_the_runs_that_need_it_and_no_others(plans):
                 failed.append(unit)
                 yield UnitResult(unit, error="boom")
             else:
-                yield work(unit)
+                yield _work(unit)
 
     ends = Execution(runs, where, on_end=lambda end: ended.append(end.plan.name)).carry_out()
     assert [end.error for end in ends] == ["boom"] * 3 + [""]

@@ -9,7 +9,7 @@ import pytest
 from fairbench import components
 from fairbench.core.errors import UserError
 from fairbench.core.processes import failure
-from fairbench.experiments.execute import WorkUnit, work
+from fairbench.experiments.execute import WorkUnit, _work
 from tests.harness import ROOT, fairbench, ran, run_py
 
 SMALL = ("split.repeats=1", "tracking=none", "figures=false")
@@ -158,5 +158,5 @@ def test_a_cell_that_needs_a_missing_package_fails_in_a_line(monkeypatch):
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
     monkeypatch.setattr("fairbench.experiments.execute.prepared", fails)
-    done = work(WorkUnit(None))
+    done = _work(WorkUnit(None))
     assert done.error.startswith("the package torch is not installed") and not done.trace

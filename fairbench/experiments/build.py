@@ -37,7 +37,7 @@ _LARGEST_SEED = 2**63 - 1  # the largest whole number of a record
 
 
 @dataclass(frozen=True)
-class Components:
+class _Components:
     """The parts of a run.
 
     Attributes
@@ -80,7 +80,7 @@ class Components:
         return f"{group}={self.names[group]}"
 
 
-def components(config: Config) -> Components:
+def components(config: Config) -> _Components:
     """Make every component, the data set last: it is the one that costs time."""
     _check_settings(config)
     _check_varied(config)
@@ -99,7 +99,7 @@ def components(config: Config) -> Components:
     # A file of the user's is a family by itself; it has no known checksum, nor has a simulation.
     own = bool(config["dataset"].get("path"))
     loader = imported(str(config["dataset"]["_target_"]).rpartition(".")[0])
-    return Components(
+    return _Components(
         dataset=dataset,
         protect=protect,
         names=config["hydra"]["runtime"]["choices"],
@@ -223,12 +223,12 @@ _TASKS = {
 Objection = tuple[str, str]
 
 
-def _refusal(parts: Components) -> str | None:
+def _refusal(parts: _Components) -> str | None:
     """Return the first reason why the components cannot work together, or None."""
     return next((sentence for sentence, _ in _objections(parts)), None)
 
 
-def check(parts: Components) -> None:
+def check(parts: _Components) -> None:
     """Refuse components that cannot work together, and say which other choices can.
 
     Raises
@@ -251,7 +251,7 @@ def check(parts: Components) -> None:
         raise IncompatibleError(said("experiments", "no_weights", dataset=dataset.name))
 
 
-def _objections(parts: Components) -> Iterator[Objection]:
+def _objections(parts: _Components) -> Iterator[Objection]:
     """Yield the reasons against a combination, the most obvious first."""
     for group in ("method", "learner", "intervention"):
         yield from _data_reasons(parts, group)
@@ -278,7 +278,7 @@ def _objections(parts: Components) -> Iterator[Objection]:
             yield f"{sentence} (protect=... an attribute with fewer)", "intervention"
 
 
-def _data_reasons(parts: Components, group: str) -> Iterator[Objection]:
+def _data_reasons(parts: _Components, group: str) -> Iterator[Objection]:
     """Yield why one component cannot be used here: its packages, the task, the number of rows."""
     capabilities = parts.of(group)
     choice, task = parts.display(group), parts.dataset.task
@@ -300,7 +300,7 @@ def _data_reasons(parts: Components, group: str) -> Iterator[Objection]:
         yield f"{choice} takes {most} rows and {data} has {rows} (raise {option})", group
 
 
-def _loss_reasons(parts: Components) -> Iterator[Objection]:
+def _loss_reasons(parts: _Components) -> Iterator[Objection]:
     """Yield that the learner or the intervention cannot take the method's loss."""
     loss = parts.method.fitter.loss(parts.dataset.task, len(parts.dataset.classes)).name
     for group, verb, other_group in (
@@ -313,7 +313,7 @@ def _loss_reasons(parts: Components) -> Iterator[Objection]:
             yield f"{parts.display('method')} minimises {loss}, and {only}", other_group
 
 
-def _alternatives(parts: Components, group: str) -> str:
+def _alternatives(parts: _Components, group: str) -> str:
     """Return which other choices for a group work, or what a component itself advises."""
     others = _choices(group).items()
     names = [name for name, other in others if not _refusal(replace(parts, **{group: other}))]

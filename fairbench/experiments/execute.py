@@ -650,9 +650,7 @@ class _Submitit:
         return made
 
 
-def _work_all(
-    units: Sequence[WorkUnit], n_jobs: int, minutes: float | None = None
-) -> list[UnitResult]:
+def _work_all(units: Sequence[WorkUnit], n_jobs: int, minutes: float | None) -> list[UnitResult]:
     """Carry out the units of one submitted job, on as many processes as it was given.
 
     A job of Slurm may outlive the command that submitted it, and so it registers its own use of

@@ -453,7 +453,11 @@ def png_of(svg: str) -> bytes:
     if "xmlns=" not in text:
         text = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
     fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
-    looks = {"background": "white", "style_sheet": STYLE_SHEET, "skip_system_fonts": True}
+    looks: dict[str, Any] = {
+        "background": "white",
+        "style_sheet": STYLE_SHEET,
+        "skip_system_fonts": True,
+    }
     looks["font_files"] = [str(fonts / name) for name in _FONTS]
     try:
         return bytes(resvg_py.svg_to_bytes(text, width=round(inches * _DOTS), **looks))

@@ -203,7 +203,7 @@ def _differences(
     }
     rows = pd.DataFrame(columns).to_dict("records")
     largest = np.array([_largest_difference(name) for name in comparison.objectives])
-    said = {"mean_values" if averaged else "values": True, "ahead": True}
+    said: dict[str, object] = {"mean_values" if averaged else "values": True, "ahead": True}
     said |= {"impossible": (np.abs(ends) > largest).any(), "equal": True, "missed": averaged}
     explained = sentences_of("pair", said, directions=_directions(comparison.objectives))
     where, without = ("", []) if averaged else (", in the typical repeat", ["missed"])

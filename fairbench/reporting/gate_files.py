@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -122,7 +123,7 @@ def with_gate(document: Document, gate: Gate) -> Document:
     if summary is not None:
         sentence = f"{gate.line[:1].upper()}{gate.line[1:]}."
         part = "still_open" if gate.outcome == OPEN else "found"
-        said = {part: [sentence, *getattr(summary, part)]}
+        said: dict[str, Any] = {part: [sentence, *getattr(summary, part)]}
         summary = replace(summary, **said)
     sections = [section, *document.sections]
     return replace(document, sections=sections, summary=summary, data=data)

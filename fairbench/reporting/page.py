@@ -453,12 +453,11 @@ def _contenders(block: _RunBlock) -> tuple[dict[str, tuple[float, float]], str, 
             break
     else:
         return None
-    ids = list(errors)
-    values = np.array([[errors[id_], gaps[id_]] for id_ in ids])
+    means = [(id_, (error, gaps[id_])) for id_, error in errors.items()]
+    values = np.array([of_run for _, of_run in means])
     ranks = verdicts.ranking(verdicts.outperforms(-values, np.array(_epsilons(gap))).astype(float))
     order = np.lexsort((values[:, 0], ranks))[:MOST]
-    means = {ids[i]: (errors[ids[i]], gaps[ids[i]]) for i in order}
-    return means, gap, len(errors)
+    return dict(means[i] for i in order), gap, len(errors)
 
 
 def _means(block: _RunBlock, metric: str, attribute: str) -> dict[str, float]:
@@ -1013,8 +1012,7 @@ def write_report(
             # The page keeps the block without its metrics.
             ready = replace(block, tables=tables, figures=figures, compared=compared, origin=origin)
             blocks.append(ready)
-    summary = _runs_summary(blocks, left_out)
-    document = _page_document(blocks, experiment, summary)
+    document = _page_document(blocks, experiment, _runs_summary(blocks, left_out))
     names = write_document(document, folder, "index", forms)
     return folder / names[0], len(collection.runs), left_out
 

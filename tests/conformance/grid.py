@@ -82,7 +82,7 @@ def refused(dataset, learner, intervention, method):
     names = {"learner": learner, "intervention": intervention, "method": method}
     parts = [_component(group, name) for group, name in names.items()]
     unasked = (None, None, None, "", True)  # split, evaluator ... of which none is refused here
-    return build._refusal(build.Components(_dataset(dataset), *parts, ("group",), names, *unasked))
+    return build._refusal(build._Components(_dataset(dataset), *parts, ("group",), names, *unasked))
 
 
 def installed(group):

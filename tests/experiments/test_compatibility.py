@@ -88,4 +88,4 @@ def test_a_component_that_inherits_from_no_contract_is_told_what_to_write(make_d
     parts = (Plain(), NoIntervention(), Baseline(), ("group",))
     names = {"learner": "plain", "intervention": "none", "method": "baseline"}
     with pytest.raises(UserError, match=r"learner=plain .* write class Plain\(Learner\)"):
-        compatibility._refusal(compatibility.Components(make_dataset(10), *parts, names, *UNASKED))
+        compatibility._refusal(compatibility._Components(make_dataset(10), *parts, names, *UNASKED))

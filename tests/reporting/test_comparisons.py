@@ -167,7 +167,7 @@ def test_lines_are_at_the_rope_and_the_outline_is_that_of_the_region(normal):
     assert ends == [[-0.01] * 2, [0.01] * 2, [-0.02] * 2, [0.02] * 2]
     assert region.density.holds(outline.outline * 0.999 + 0.001 * normal.mean(axis=0)).all()
     for axis, (low, high) in zip("xy", region.bounds, strict=True):
-        left, right = panel.span(axis)
+        left, right = panel.spans[axis]
         assert left < low < high < right
     region_drawn = outline.outline.min(axis=0), outline.outline.max(axis=0)
     np.testing.assert_allclose(region_drawn, region.bounds.T, atol=0.02)

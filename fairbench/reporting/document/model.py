@@ -428,7 +428,8 @@ class Document:
     @property
     def is_long(self) -> bool:
         """Whether its page is longer than most readers read, and a shorter one leaves more out."""
-        has_more = any(part.more for part in (*self.tables, *self.sections))
+        parts: list[Table | Section] = [*self.tables, *self.sections]
+        has_more = any(part.more for part in parts)
         return has_more and sum(len(table.rows) for table in self.tables) > _LONG
 
     def shortened(self, whole: str) -> Document:

@@ -185,12 +185,11 @@ def by_attribute(
 
 def _read(text: str) -> Condition:
     """Return the condition that a text means, such as ``sex:impact_ratio<0.8``."""
-    condition_text = shortened(text)
+    asked = f"fail_if={shortened(text)}"
     match = _FORM.fullmatch(text)
     if match is None:
         raise UserError(
-            f"fail_if={condition_text} is no condition: write a measure, < or >, and a number, "
-            f"{_EXAMPLE}"
+            f"{asked} is no condition: write a measure, < or >, and a number, {_EXAMPLE}"
         )
     sign = match["sign"]
     bound = match["bound"].strip()
@@ -200,32 +199,38 @@ def _read(text: str) -> Condition:
     declared = _judged_metrics().get(metric)
     is_gap = declared is not None and declared.is_gap
     percent = bound.removesuffix("%").strip()
-    share = float(percent) if is_number(percent) else NAN
-    if share > 1 or percent != bound:
-        share = share / 100
+    number = float(percent) if is_number(percent) else NAN
+    is_percent = number > 1 or percent != bound
+    share = number / 100 if is_percent else number
     if sign.startswith(BELOW) and is_gap and 0.5 <= share < 1:
         ratio = f"; of a ratio, {whose}{IMPACT_RATIO}<{share:g}"
         instead = f"{whose}{metric}>0.1 for a largest difference of 0.1"
         raise UserError(
-            f"fail_if={condition_text}: {metric} is a difference, and that bound is of a ratio; "
+            f"{asked}: {metric} is a difference, and that bound is of a ratio; "
             f"write {instead}{ratio if metric == STATISTICAL_PARITY else ''}"
         )
     better = "higher" if declared is None else str(declared.better)
     failing = {"higher": [BELOW], "lower": [ABOVE]}.get(better, [BELOW, ABOVE])
-    if sign.rstrip("=") not in (BELOW, ABOVE) or sign != sign.rstrip("="):
+    if sign not in (BELOW, ABOVE):
         ways = " or ".join(f"{whose}{metric}{right}{bound}" for right in failing)
-        raise UserError(
-            f"fail_if={condition_text}: a condition has < or >, not {sign}; write {ways}"
-        )
+        raise UserError(f"{asked}: a condition has < or >, not {sign}; write {ways}")
     right_sign = sign if sign in failing else failing[0]
-    number = _bound(condition_text, f"{whose}{metric}{right_sign}", bound)
-    condition = Condition(attribute, metric, sign, number)
-    if sign not in failing:
-        (other,) = failing
+    if not math.isfinite(number):
+        problem = f"'{shortened(bound)}' is no number" if bound else "the number is missing"
+        raise UserError(f"{asked}: {problem}; write one between 0 and 1, {_EXAMPLE}")
+    if 0 < number < 100 and is_percent:
+        written = f"{whose}{metric}{right_sign}{share:g}"
+        raise UserError(f"{asked}: shares are from 0 to 1; write {written}")
+    if not 0 < number < 1:
+        raise UserError(
+            f"{asked}: a bound of {number:g} decides nothing; it must be between 0 and 1, "
+            f"{_EXAMPLE}"
+        )
+    condition = Condition(attribute, metric, right_sign, number)
+    if sign != right_sign:
         side = "smaller" if sign == BELOW else "larger"
         raise UserError(
-            f"fail_if={condition_text} would fail good models, of which {metric} is {side}; "
-            f"write {replace(condition, sign=other)}"
+            f"{asked} would fail good models, of which {metric} is {side}; write {condition}"
         )
     return condition
 
@@ -244,26 +249,27 @@ def _metric_name(name: str, whose: str, bound: str) -> str:
     names = {**by_label, **{key: key for key in (*_judged_metrics(), IMPACT_RATIO)}}
     if called := names.get(plain) or (names.get(of_gap) if plain.endswith("_gap") else None):
         return called
-    gap = _gap_in(plain.removesuffix("_ratio")) if plain.endswith("_ratio") else None
-    if gap is not None and gap.name == STATISTICAL_PARITY:
-        raise UserError(f"fail_if= takes no {plain}: use {IMPACT_RATIO}, which is about all groups")
-    if gap is not None:
+    taken = f"fail_if= takes no {plain}"
+    if plain.endswith("_ratio") and (gap := _gap_in(plain.removesuffix("_ratio"))):
+        if gap.name == STATISTICAL_PARITY:
+            raise UserError(f"{taken}: use {IMPACT_RATIO}, which is about all groups")
         raise UserError(
-            f"fail_if= takes no {plain}: of ratios only {IMPACT_RATIO} can be a condition; write "
+            f"{taken}: of ratios only {IMPACT_RATIO} can be a condition; write "
             f"{whose}{gap.name}>0.1, whose bound is a difference (1 less that ratio is not it)"
         )
     other = find(plain)
     if instead := _ELSEWHERE.get(plain):
-        raise UserError(f"fail_if= takes no {plain}: that is {instead} here")
+        raise UserError(f"{taken}: that is {instead} here")
     if other is not None and other.interval in ("difference", "widest"):
         same = [key for key, one in _judged_metrics().items() if one.rates == other.rates]
         instead = IMPACT_RATIO if plain == "disparate_impact" else same[0]
-        raise UserError(
-            f"fail_if= takes no {plain}, which compares with the first group alone: use {instead}, "
-            "which is about all groups"
-        )
+        why = "which compares with the first group alone"
+        raise UserError(f"{taken}, {why}: use {instead}, which is about all groups")
     if match := _OF_GAP.fullmatch(plain):
-        gap = _gap_of(match["of"] or match["whose"])
+        rate = match["of"] or match["whose"]
+        if (gap := _gap_in(rate)) is None:
+            gaps = [key for key, metric in _judged_metrics().items() if metric.is_gap]
+            raise unknown_name("gap of fail_if", rate, gaps)
         raise UserError(
             f"unknown measure of fail_if '{shortened(name)}': for the gap between groups write "
             f"{whose}{gap.name}>{bound} or '{whose}{gap.label}>{bound}'"
@@ -283,21 +289,8 @@ _SAME_GAP = {
 }
 
 
-def _gap_of(rate: str) -> Metric:
-    """Return the gap in a rate, which is given by its own name or label, or by that of the gap.
-
-    Raises
-    ------
-    UserError : no gap is declared in such a rate; names the gaps.
-    """
-    if gap := _gap_in(rate):
-        return gap
-    gaps = [name for name, metric in _judged_metrics().items() if metric.is_gap]
-    raise unknown_name("gap of fail_if", rate, gaps)
-
-
 def _gap_in(rate: str) -> Metric | None:
-    """Return the gap in a rate, which is given as `_gap_of` takes it; None if there is none."""
+    """Return the gap in a rate, given by its own name or label, or by the gap's; None of none."""
     for gap in (metric for metric in _judged_metrics().values() if metric.is_gap):
         names = {gap.name, "_".join(gap.label.removeprefix("gap in ").split())}
         names |= {gap.rates[0].name} if len(gap.rates) == 1 else set()
@@ -315,26 +308,6 @@ _ELSEWHERE = {
 }
 
 
-def _bound(condition_text: str, start: str, text: str) -> float:
-    """Return the bound of a condition, a number between 0 and 1."""
-    percent = text.removesuffix("%").strip()
-    if not (is_number(percent) and math.isfinite(float(percent))):
-        problem = f"'{shortened(text)}' is no number" if text else "the number is missing"
-        raise UserError(
-            f"fail_if={condition_text}: {problem}; write one between 0 and 1, {_EXAMPLE}"
-        )
-    number = float(percent)
-    if 0 < number < 100 and (text.endswith("%") or number > 1):
-        share = f"{start}{number / 100:g}"
-        raise UserError(f"fail_if={condition_text}: shares are from 0 to 1; write {share}")
-    if not 0 < number < 1:
-        raise UserError(
-            f"fail_if={condition_text}: a bound of {number:g} decides nothing; it must be between "
-            f"0 and 1, {_EXAMPLE}"
-        )
-    return number
-
-
 # A gate: conditions that must not hold, and whether the data show that they do, or do not.
 #
 # A gate *passes* where every condition is surely not met, *fails* where one surely is, and is
@@ -348,6 +321,7 @@ PASSES, FAILS = "passes", "fails"
 OUTCOME: Mapping[str, str] = MappingProxyType({SMALL: PASSES, LARGE: FAILS, OPEN: OPEN})
 STATUS: Mapping[str, int] = MappingProxyType({PASSES: 0, FAILS: 1, OPEN: 3})
 RISK = 0.025  # on either side: the gate is settled where a 95 % interval does not hold the bound
+_CLEAR = 1 - 2 * RISK  # the level of the intervals that clear a condition
 FEWEST_LABELS = 30  # that every group must have, of some labels, before a condition is cleared
 FEWEST_ROWS = 10  # fewer are named as what keeps a condition open
 _MOST_NAMED = 3  # statements in a line
@@ -627,14 +601,14 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
         return condition.statement(_NOT_MEASURED, n=0, needs="there are no labels")
     if len(compared.groups) < 2:
         return condition.statement(_NOT_MEASURED, n=n, needs="there is one group alone")
-    clear, fail = 1 - 2 * RISK, 1 - 2 * risk
+    fail = 1 - 2 * risk
     if metric is None:
-        measured = _smallest_ratio(intervals, clear, fail, compared)
+        measured = _smallest_ratio(intervals, fail, compared)
     elif metric.is_gap:
-        measured = _largest_gap(intervals, metric, clear, fail, compared)
+        measured = _largest_gap(intervals, metric, fail, compared)
     else:
         lowest = condition.sign == BELOW
-        measured = _extreme_rate(intervals, metric, clear, fail, lowest=lowest)
+        measured = _extreme_rate(intervals, metric, fail, lowest=lowest)
     estimate, positions, noise = measured
     rates = (selection_rate,) if metric is None else metric.rates
     statement = condition.statement(
@@ -659,9 +633,7 @@ _Measured = tuple[Sequence[Any], list[int], float]
 _UNKNOWN = (NAN, 0.0, 1.0)
 
 
-def _smallest_ratio(
-    intervals: CountIntervals, clear: float, fail: float, compared: ComparedGroups
-) -> _Measured:
+def _smallest_ratio(intervals: CountIntervals, fail: float, compared: ComparedGroups) -> _Measured:
     """Return the smallest ratio of groups' rates to another's, or to that of a named group.
 
     Who states no group is compared with nobody.
@@ -680,7 +652,7 @@ def _smallest_ratio(
         limits = replace(intervals, level=level).limits([selection_rate])
         return limits.apply(lambda limit: limit[0]).take(kept)
 
-    single = at(clear)
+    single = at(_CLEAR)
     values = single.value
     if reference is None:
         wide = at(simultaneous_level(fail, n_groups))
@@ -700,36 +672,36 @@ def _smallest_ratio(
 
 
 def _largest_gap(
-    intervals: CountIntervals, metric: Metric, clear: float, fail: float, compared: ComparedGroups
+    intervals: CountIntervals, metric: Metric, fail: float, compared: ComparedGroups
 ) -> _Measured:
     """Return the largest gap between groups; one without rows to tell may be anywhere."""
     among = np.asarray(intervals.compared([metric]))
     unseen = ~among & (compared.n_rows > 0)
     narrow, wide = (
         replace(intervals, level=level).gaps([metric], among, unseen=unseen).take(0)
-        for level in (clear, fail)
+        for level in (_CLEAR, fail)
     )
     positions = np.flatnonzero(among[0])
     if len(positions) < 2:
         return _UNKNOWN, [], NAN
     counts = intervals.counts_of(metric)[..., positions, :]
     widest = max((rate(counts) for rate in metric.rates), key=np.ptp)
-    rates = replace(intervals, level=clear).limits(metric.rates)
+    rates = replace(intervals, level=_CLEAR).limits(metric.rates)
     of_rates = (Limits(*(end[r, positions] for end in rates)) for r in range(len(metric.rates)))
-    noise = max(gap_of_noise(of_rate, level=clear) for of_rate in of_rates)
+    noise = max(gap_of_noise(of_rate, level=_CLEAR) for of_rate in of_rates)
     ends = [int(positions[widest.argmin()]), int(positions[widest.argmax()])]
     return (metric(counts), wide.lower, narrow.upper), ends, noise
 
 
 def _extreme_rate(
-    intervals: CountIntervals, metric: Metric, clear: float, fail: float, *, lowest: bool
+    intervals: CountIntervals, metric: Metric, fail: float, *, lowest: bool
 ) -> _Measured:
     """Return the lowest or the highest rate of all groups; unknown rates may be anything."""
     n_groups = intervals.counts.shape[-2]
     # All groups share the error rate of the limit that meets the condition.
     narrow, wide = (
         replace(intervals, level=level).rates([metric])
-        for level in (clear, 1 - (1 - fail) / n_groups)
+        for level in (_CLEAR, 1 - (1 - fail) / n_groups)
     )
     values = np.asarray(metric(intervals.counts_of(metric)), float)
     if np.isnan(values).all():

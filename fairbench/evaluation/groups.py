@@ -195,11 +195,7 @@ class CountIntervals(_Counted):
         ----------
         levels : levels that broadcast to (R, ..., G), the same for all groups.
         """
-        return self.of_counts(*self.effective_counts(rates), levels)
-
-    def of_counts(self, successes: ArrayLike, sizes: ArrayLike, level: ArrayLike) -> Limits:
-        """Return rates of counts with the intervals that these are."""
-        return rate_limits(successes, sizes, level=level)
+        return rate_limits(*self.effective_counts(rates), level=levels)
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) of each rate count, and of how many."""
@@ -462,7 +458,7 @@ class LabelledIntervals(CountIntervals):
 
     def _limits_of_mean(self, metric: Metric) -> Limits:
         """Return two rates (2, G) whose mean is a metric, with their limits."""
-        return self.of_counts(*self._counts_for(metric), self.level)
+        return rate_limits(*self._counts_for(metric), level=self.level)
 
     def counts_of(self, metric: Metric) -> Counts:
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""

@@ -273,10 +273,18 @@ def _add_multicalibration(
     arrays = (bins.size, bins.positives, bins.score, bins.share)
     of_groups: Any = (array if array is None else array[1, cells] for array in arrays)
     diagrams = scores.Bins(*of_groups)
-    limits = _largest_calibration_error(diagrams, among, level=table.level)
+    # Bonferroni's correction, so that the lower limits of all groups hold at once; of the upper
+    # limits the largest suffices, as the largest true error is that of a single group.
+    risk = (1 - table.level) / np.maximum(among.sum(axis=-1, keepdims=True), 1)
+    wide = diagrams.limits(level=np.broadcast_to(1 - risk, among.shape))
+    single = diagrams.limits(level=table.level)
+    debiased, lower, upper = (
+        np.where(among, limit, -np.inf).max(axis=-1)
+        for limit in (single.value, wide.lower, single.upper)
+    )
     plain = np.where(among, diagrams.plug_in(), -np.inf).max(axis=1)
-    value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
-    ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
+    value = np.where(has_value, np.stack([plain, np.maximum(debiased, 0.0)]), NAN)
+    ends = np.where(has_value, np.clip(np.stack([lower, upper]), 0.0, 1.0), NAN)
     if all_groups.clustered:
         ends = np.full_like(ends, NAN)
     least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
@@ -337,33 +345,6 @@ def _add_diagram(
 def _in_order(score: Floats, data: Labelled) -> Codes:
     """Return the order of rows by split, and by score in a split."""
     return np.lexsort((score, data.split))
-
-
-def _largest_calibration_error(
-    bins: scores.Bins, among: NDArray[np.bool_] | None = None, *, level: float = 0.95
-) -> Limits:
-    """Return the largest debiased calibration error of several groups (..., G, B), with limits.
-
-    Groups may overlap. The lower limit is the largest of the groups' simultaneous lower limits. The
-    upper limit is the largest of their pointwise upper limits, which suffices as the largest true
-    error is that of a single group.
-
-    Parameters
-    ----------
-    among : (..., G) the groups that count; all by default.
-
-    Returns
-    -------
-    (...) limits, minus infinity of no groups.
-    """
-    is_counted = np.ones(bins.size.shape[:-1], bool) if among is None else among
-    n_groups = np.maximum(is_counted.sum(axis=-1, keepdims=True), 1)
-    # Bonferroni's correction, so that the lower limits of all groups hold at once.
-    wider_level = np.broadcast_to(1 - (1 - level) / n_groups, is_counted.shape)
-    single = bins.limits(level=level)
-    lower = bins.limits(level=wider_level).lower
-    of_groups = single.value, lower, single.upper
-    return Limits(*(np.where(is_counted, limit, -np.inf).max(axis=-1) for limit in of_groups))
 
 
 def _calibration_batch(

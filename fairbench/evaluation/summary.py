@@ -189,16 +189,15 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     overall = summary["attribute"] == ""
     protected, grouped = summary["attribute"] == protect, summary["group"] != ""
     mass = (summary["binning"] == "mass").to_numpy(bool)
-    shown = {
-        where: summary["metric"].isin(
-            [metric.name for metric in registry.declared() if where in metric.shown]
-        )
-        for where in ("everyone", "gaps", "groups")
-    }
+
+    def shown(where: str) -> pd.Series:
+        """Return which rows are of metrics that the table shows there."""
+        return summary["metric"].isin([of.name for of in registry.declared() if where in of.shown])
+
     parts = [
-        summary[overall & shown["everyone"] & ~mass],
-        summary[protected & ~grouped & shown["gaps"]],
-        summary[protected & grouped & shown["groups"]],
+        summary[overall & shown("everyone") & ~mass],
+        summary[protected & ~grouped & shown("gaps")],
+        summary[protected & grouped & shown("groups")],
         summary[overall & summary["metric"].isin(FITS)],
     ]
     return pd.concat(parts, ignore_index=True)
@@ -499,11 +498,8 @@ class _Runs:
         mean_estimand = repeats.ESTIMANDS[self.splits.kind]
         rates_estimand = mean_estimand + _OF_RATES
         estimand = np.where(of_mean_rates, rates_estimand, mean_estimand).astype(object)
-        return (
-            np.where(no_interval, np.nan, lower),
-            np.where(no_interval, np.nan, upper),
-            np.where(no_interval, "", estimand),
-        )
+        lower, upper = (np.where(no_interval, np.nan, end) for end in (lower, upper))
+        return lower, upper, np.where(no_interval, "", estimand)
 
     def _value_limits(self) -> tuple[Floats, Floats]:
         """Return the limits (C,) of the means of values; NaN where they cannot be computed.

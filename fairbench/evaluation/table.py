@@ -474,20 +474,9 @@ class MetricTable:
                 why = [lacking or without_interval(*about)
                        for about in zip(names, statistics, strict=True)]  # fmt: skip
                 statuses.reason[unexplained] = _texts(why)[np.nonzero(unexplained)[0]]
-        self.blocks.append(
-            Block(
-                metrics=names,
-                statistics=statistics,
-                settings=settings,
-                attribute=attribute,
-                groups=tuple(groups),
-                splits=np.array(self.splits),
-                limits=Limits(values, lower, upper),
-                n=n_rows,
-                status=statuses,
-                is_row=None if is_row is None else _shaped(is_row, shape),
-            )
-        )
+        rows = None if is_row is None else _shaped(is_row, shape)
+        about = names, statistics, settings, attribute, tuple(groups), np.array(self.splits)
+        self.blocks.append(Block(*about, Limits(values, lower, upper), n_rows, statuses, rows))
 
     def blocks_of(self, is_wanted: Callable[[str], bool]) -> list[Block]:
         """Return the blocks, reduced to the metrics whose names are wanted."""

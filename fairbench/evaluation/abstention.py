@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, divide
 from fairbench.evaluation import table as tables
-from fairbench.evaluation.groups import NO_DRAWS, CountIntervals
+from fairbench.evaluation.groups import CountIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
 from fairbench.inference.rates import rate_limits
@@ -111,12 +111,7 @@ def _add_curves(
     share = 1 - divide(left, size)
 
     def add(
-        names: Sequence[str],
-        value: Floats,
-        n: NDArray[Any],
-        limits: Callable[[], Any],
-        why: str | Callable[..., str],
-        **options: Any,
+        names: Sequence[str], value: Floats, n: NDArray[Any], ends: Any, why: Any, **options: Any
     ) -> None:
         """Add metrics at every rate, (M, K, S) or (K, S, G), undefined for a reason."""
         status = Statuses.ok(value.shape)
@@ -127,7 +122,7 @@ def _add_curves(
             np.broadcast_to(_whole_rows(n), value.shape),
             groups.attribute,
             setting=[*settings] * len(names),
-            interval=(NAN, NAN) if lacking or not table.frequentist else limits(),
+            interval=(NAN, NAN) if lacking or not table.frequentist else ends,
             status=status,
             lacking=lacking,
             **options,
@@ -137,38 +132,25 @@ def _add_curves(
         return lambda *at: why(groups.names[at[-1]])
 
     metrics = [registry.metrics_of(registry.BINARY, "widest")[name] for name in gaps]
-
-    def limits() -> Floats:
-        wrong = registry.error_rate.successes(everyone)
-        of_errors = np.stack(rate_limits(wrong, everyone.sum(axis=-1), level=level)[1:])
-        rates = list(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
-        intervals = CountIntervals(counts, NO_DRAWS, level, rates)
-        of_gaps = np.stack(intervals.gaps(metrics, np.array(True))[:2])
-        return np.concatenate([of_errors[:, None], of_gaps], axis=1)
-
+    wrong = registry.error_rate.successes(everyone)
+    of_errors = np.stack(rate_limits(wrong, everyone.sum(axis=-1), level=level)[1:])
+    asked = list(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
+    intervals = CountIntervals(counts, level, asked=asked)
+    of_gaps = np.stack(intervals.gaps(metrics, np.array(True))[:2])
+    ends = np.concatenate([of_errors[:, None], of_gaps], axis=1)
     names, kept = ["error_rate", *gaps], counts.sum(axis=(-2, -1))
     # A gap of a group with few rows kept is flagged, as it is where nobody abstains.
     fewest = [np.min([rate.size(counts) for rate in metric.rates], axis=(0, -1))
               for metric in metrics]  # fmt: skip
     no_value = "a group of the rows kept lacks what it is a share of"
     least = _whole_rows(np.stack([kept, *fewest]))
-    add(names, _values(counts, names), kept, limits, no_value, fewest=least)
-    add(
-        ["error_rate"],
-        registry.error_rate(counts),
-        left,
-        lambda: rate_limits(registry.error_rate.successes(counts), left, level=level)[1:],
-        of_group("no rows kept in group '{}'".format),
-        groups=groups.names,
-    )
-    add(
-        ["rate"],
-        share,
-        size,
-        lambda: rate_limits(size - left, size, level=level)[1:],
-        of_group(lambda name: f"no rows{tables.in_group(name)}"),
-        groups=groups.names,
-    )
+    add(names, _values(counts, names), kept, ends, no_value, fewest=least)
+    errors, nobody = registry.error_rate(counts), of_group("no rows kept in group '{}'".format)
+    ends_of_errors = rate_limits(registry.error_rate.successes(counts), left, level=level)[1:]
+    add(["error_rate"], errors, left, ends_of_errors, nobody, groups=groups.names)
+    no_rows = of_group(lambda name: f"no rows{tables.in_group(name)}")
+    ends_of_share = rate_limits(size - left, size, level=level)[1:]
+    add(["rate"], share, size, ends_of_share, no_rows, groups=groups.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,16 +341,10 @@ def evaluate_group_thresholds(
         for metric in constraints
     ]
     fewest = [[data.sizes[:, 0], rows, validation.sizes[:, 0]] for rows in of_groups]
-    names = [f"postprocessed_{measure}" for measure in _MEASURES]
-    table.add(
-        names * (len(constraints) * len(relaxations)),
-        values,
-        data.sizes,
-        attribute,
-        setting=settings,
-        status=statuses,
-        fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape),
-    )
+    of_all = np.broadcast_to(np.expand_dims(fewest, 1), shape)
+    names = [f"postprocessed_{measure}" for measure in _MEASURES] * (shape[0] * shape[1])
+    about = values, data.sizes, attribute
+    table.add(names, *about, setting=settings, status=statuses, fewest=of_all)
 
 
 def _missing_labels(

@@ -118,24 +118,20 @@ def impact_ratios_at(
     correlation : (G, G) the correlations of the rates' errors.
     """
     given = reference in names
+    about: Any = {"level": level, "correlation": correlation}
     rates = at(level)
     if given:
-        reference_index = list(names).index(reference)
-        ratios, below = gaps.ratios_to_group(
-            rates, reference_index, level=level, correlation=correlation
-        )
+        place = list(names).index(reference)
+        ratios, below = gaps.ratios_to_group(rates, place, **about)
     else:
-        highest = may_be_compared_with(rows)
-        ratios, below, top = gaps.ratios_to_highest(
-            at, highest, level=level, correlation=correlation
-        )
-        reference_index = int(top)
+        ratios, below, top = gaps.ratios_to_highest(at, may_be_compared_with(rows), **about)
+        place = int(top)
     columns = {
         "attribute": attribute,
         "group": names,
         "rows": rows,
         **_limit_columns(rates, "rate", "rate_"),
-        "reference": names[reference_index],
+        "reference": names[place],
         "given": given,
         **_limit_columns(ratios, "ratio"),
         "below": below,

@@ -18,7 +18,6 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation import abstention, regression, scores, uncertainties
 from fairbench.evaluation import table as tables
 from fairbench.evaluation.groups import (
-    NO_DRAWS,
     CountIntervals,
     GroupCounts,
     PosteriorIntervals,
@@ -155,14 +154,10 @@ class Evaluator:
         ------
         UserError : weights or clusters, and the papers' posterior, which knows of neither.
         """
-        if data.design is not None and self.interval != posterior.FREQUENTIST:
+        frequentist, minimum = self.interval == posterior.FREQUENTIST, self.minimum_group_size
+        if data.design is not None and not frequentist:
             raise UserError(_NO_DESIGN)
-        table = MetricTable(
-            level=self.level,
-            frequentist=self.interval == posterior.FREQUENTIST,
-            splits=tuple(splits),
-            minimum=self.minimum_group_size,
-        )
+        table = MetricTable(self.level, frequentist, tuple(splits), minimum)
         # Metrics that know weights and clusters are added to `table`, all others to `unweighted`,
         # whose rows follow at the end, marked where rows have a design.
         unweighted = table.without_rows() if data.design else table
@@ -180,7 +175,17 @@ class Evaluator:
             residual = data.target - data.column("score" if by_score else "prediction")
             for bins in self.spread_groups:
                 _add_spread_diagram(unweighted, data, residual, bins)
-        self._add_abstention(unweighted, data, validation, attribute)
+        is_known = "uncertainty" in data.predictions and attribute in data.groups
+        if is_known and data.task is not Task.REGRESSION:
+            # The error of the rows kept at each rate of abstention, and of labels its gaps.
+            tested, chooser = data, data if self.choose_on == "test" else validation
+            left_out: tuple[str, ...] = ()
+            if data.task is Task.MULTICLASS:
+                tested, chooser = _as_label(data), None
+                left_out = ("abstention_statistical_parity", "abstention_equalized_odds")
+            added, about = table.without_rows(), (self.abstention_rates, CANDIDATES, attribute)
+            abstention.evaluate_abstention(added, tested, chooser, *about, self.choose_by)
+            unweighted.blocks.extend(added.blocks_of(lambda name: name not in left_out))
         if data.task is Task.BINARY:
             chosen_on = validation, self.relaxations, attribute
             abstention.evaluate_group_thresholds(unweighted, data, *chosen_on)
@@ -219,18 +224,18 @@ class Evaluator:
             cell = (2 * target + hard).astype(np.intp)
             survey = SurveyCounts.of(cell, groups.codes, design, groups=len(groups))
             counts: Counts = survey.counts()  # at the groups' effective sizes
-            intervals: CountIntervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
+            intervals: CountIntervals = SurveyIntervals(counts, self.level, survey=survey)
         else:
             counts = registry.binary_confusion(
                 target, hard, groups.codes, n_groups=groups.cells, times=times
             )
             if groups.splits > 1:
                 counts = counts.reshape(groups.splits, len(groups), 4)
-            intervals = CountIntervals(counts, NO_DRAWS, self.level)
+            intervals = CountIntervals(counts, self.level)
         if self.interval == posterior.DIRICHLET:
             draw = partial(posterior.posterior_draws, draws=self.draws, alpha=self.alpha)
             draws = _draws_of_splits(draw, counts, generators)
-            return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
+            return GroupCounts(name, names, counts, PosteriorIntervals(counts, self.level, draws))
         return GroupCounts(name, names, counts, intervals, self.draws, generators)
 
     def add_counts(self, table: MetricTable, counts: GroupCounts, generators: Generators) -> None:
@@ -346,22 +351,6 @@ class Evaluator:
         micro, rows, status = gaps_of(count(_as_label(data)), [widest["accuracy_gap"]])
         add("equal_opportunity_micro", micro[:, 0], rows[0], status[0])
 
-    def _add_abstention(
-        self, table: MetricTable, data: Labelled, validation: Labelled | None, attribute: str
-    ) -> None:
-        """Add the error of the rows kept at each rate of abstention, and of labels its gaps."""
-        is_known = "uncertainty" in data.predictions and attribute in data.groups
-        if not is_known or data.task is Task.REGRESSION:
-            return
-        tested, chooser = data, data if self.choose_on == "test" else validation
-        left_out: tuple[str, ...] = ()
-        if data.task is Task.MULTICLASS:
-            tested, chooser = _as_label(data), None
-            left_out = ("abstention_statistical_parity", "abstention_equalized_odds")
-        added, about = table.without_rows(), (self.abstention_rates, CANDIDATES, attribute)
-        abstention.evaluate_abstention(added, tested, chooser, *about, self.choose_by)
-        table.blocks.extend(added.blocks_of(lambda name: name not in left_out))
-
 
 def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bins: int) -> None:
     """Add the spread diagram in some bins, and what sums it up, of every split.
@@ -410,7 +399,8 @@ def _add_rates(table: MetricTable, counts: GroupCounts) -> None:
 
 def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
     """Add the differences of rates from the reference's, and the ratios to it."""
-    metrics = list(metrics_of(BINARY, "difference", "ratio").values())
+    declared = metrics_of(BINARY, "difference", "ratio")
+    metrics = list(declared.values())
     intervals, about = counts.intervals, (counts.attribute, counts.groups[1:])
     size, statuses = counts.statuses(metrics, table.minimum)
     statuses = statuses.of_pairs(size)
@@ -421,21 +411,13 @@ def _add_pairs(table: MetricTable, counts: GroupCounts, band: float) -> None:
         "undefined",
         lambda m, *_: f"{metrics[m].rates[0].name} of group '{counts.groups[0]}' is 0",
     )
-    names, kinds = zip(*((metric.name, metric.interval) for metric in metrics), strict=True)
-    table.add(
-        names,
-        values,
-        size,
-        *about,
-        interval=intervals.pairs(metrics),
-        status=statuses,
-        bounded=intervals.bounded,
-    )
-    at = [m for m, kind in enumerate(kinds) if kind == "ratio"]
+    names, limits, bounded = list(declared), intervals.pairs(metrics), intervals.bounded
+    table.add(names, values, size, *about, interval=limits, status=statuses, bounded=bounded)
+    at = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
     ratios = [metrics[m] for m in at]
     outside = np.where(np.isnan(values[at]), NAN, intervals.outside(ratios, band))
     table.add(
-        [metric.name for metric in ratios],
+        [names[m] for m in at],
         outside,
         size[at],
         *about,
@@ -458,14 +440,15 @@ def _add_gaps(
     if len(counts.groups) > 2:
         draw = partial(_resampled_counts, draws=RESAMPLES)
         resampled = _draws_of_splits(draw, counts.counts, generators)
+    ends, bounded = interval[:2], intervals.bounded
     table.add(
         list(widest),
         values,
         size,
         counts.attribute,
-        interval=interval[:2],
+        interval=ends,
         status=statuses,
-        bounded=intervals.bounded,
+        bounded=bounded,
     )
     # Further statistics are of gaps alone, not of ratios.
     at = [m for m, metric in enumerate(metrics) if metric.is_gap]

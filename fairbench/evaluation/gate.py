@@ -561,14 +561,11 @@ class ComparedGroups:
 
         nothing = np.zeros(len(decisions))
         selected = intervals(decisions, nothing)
-        return cls(
-            groups.names,
-            np.bincount(groups.codes, minlength=len(groups)),
-            selected,
-            selected if favoured is None else intervals(favoured, nothing),
-            None if target is None else intervals(decisions, target),
-            groups.names.index(reference) if reference in groups.names else None,
-        )
+        n_rows = np.bincount(groups.codes, minlength=len(groups))
+        of_favoured = selected if favoured is None else intervals(favoured, nothing)
+        labelled = None if target is None else intervals(decisions, target)
+        position = groups.names.index(reference) if reference in groups.names else None
+        return cls(groups.names, n_rows, selected, of_favoured, labelled, position)
 
 
 def judge(

@@ -32,19 +32,8 @@ from fairbench.inference.rates import (
 )
 from fairbench.inference.survey import LabelledRows, SurveyCounts
 from fairbench.metrics.group import debiased
-from fairbench.metrics.registry import (
-    BINARY,
-    Counts,
-    Metric,
-    Rate,
-    accuracy,
-    error_rate,
-    metrics_of,
-    selection_rate,
-    shares_of,
-)
+from fairbench.metrics.registry import BINARY, Counts, Metric, Rate, metrics_of, shares_of
 
-NO_DRAWS = np.empty((0, 0, 4))
 LimitPair = tuple[Floats, Floats]
 Metrics = Sequence[Metric]
 
@@ -93,14 +82,14 @@ class _Counted:
     Attributes
     ----------
     counts : (G, 4), or (K, G, 4) of K samples; the limits of R rates are then (R, K, G).
-    draws : posterior draws (T, G, 4), from which the probabilities of small gaps are counted.
     level : the level of the intervals.
+    draws : posterior draws (T, G, 4), from which the probabilities of small gaps are counted.
     bounded : whether the interval of a ratio over a rate of 0 tells what it is at least.
     """
 
     counts: Counts
-    draws: Floats
     level: float
+    draws: Floats = field(default_factory=lambda: np.empty((0, 0, 4)))
     bounded: ClassVar[bool]
 
     def rows(self, rates: Sequence[Rate]) -> Floats:
@@ -195,7 +184,11 @@ class CountIntervals(_Counted):
         ----------
         levels : levels that broadcast to (R, ..., G), the same for all groups.
         """
-        return rate_limits(*self.effective_counts(rates), level=levels)
+        return self.of_counts(*self.effective_counts(rates), levels)
+
+    def of_counts(self, successes: ArrayLike, sizes: ArrayLike, level: ArrayLike) -> Limits:
+        """Return rates of counts with the intervals that these are."""
+        return rate_limits(successes, sizes, level=level)
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) of each rate count, and of how many."""
@@ -439,7 +432,7 @@ class LabelledIntervals(CountIntervals):
         """Return the intervals of labelled rows with these counts (G, 4)."""
         rates = counted_rates()
         worth = (*labels.effective_counts(rates), labels.rows_of(rates))
-        return cls(counts, NO_DRAWS, level, worth=worth, generator=generator, labels=labels)
+        return cls(counts, level, worth=worth, generator=generator, labels=labels)
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) count, and of how many, that labels are worth."""
@@ -458,7 +451,7 @@ class LabelledIntervals(CountIntervals):
 
     def _limits_of_mean(self, metric: Metric) -> Limits:
         """Return two rates (2, G) whose mean is a metric, with their limits."""
-        return rate_limits(*self._counts_for(metric), level=self.level)
+        return self.of_counts(*self._counts_for(metric), self.level)
 
     def counts_of(self, metric: Metric) -> Counts:
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
@@ -530,7 +523,7 @@ class GroupCounts:
             draws=min(self.draws, POOLED_DRAWS),
         )
         by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
-        return by_rate | {error_rate.name: by_rate[accuracy.name].complement}
+        return by_rate | {"error_rate": by_rate["accuracy"].complement}
 
     def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
@@ -616,7 +609,7 @@ class GroupCounts:
             whose = f"group '{self.groups[int(groups.argmax())]}'"
             if groups.sum() > 2:
                 whose = "every group"
-            return f"{selection_rate.name} of {whose} is 0"
+            return f"selection_rate of {whose} is 0"
 
         def why(m: int, *at: int) -> str:
             rates = metrics[m].rates

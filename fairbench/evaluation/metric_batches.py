@@ -97,14 +97,12 @@ class Batch:
         value, limits, lacking, totals = form
         value = np.where(status.is_ok, value, np.nan)[None]
         status.flag(status.is_ok & np.isnan(value[0]), "undefined", undefined)
-        return cls(
-            [label],
-            value,
-            status[None],
-            [lacking],
-            limits=lambda level: around(value, limits(level).apply(np.atleast_2d)),
-            totals=None if totals is None else totals[None],
-        )
+
+        def around_value(level: Level) -> Limits:
+            return around(value, limits(level).apply(np.atleast_2d))
+
+        totals = None if totals is None else totals[None]
+        return cls([label], value, status[None], [lacking], around_value, totals=totals)
 
     @classmethod
     def of_rows(
@@ -125,14 +123,11 @@ class Batch:
         statuses = statuses or Statuses.stacked([all_groups.statuses()] * len(rows))
         value = np.where(statuses.is_ok, all_groups.mean_of(rows), np.nan)
         least = np.array([label.least for label in labels])[:, None]
-        return cls(
-            labels,
-            value,
-            statuses,
-            lacking,
-            limits=lambda level: around(value, limits(level), least),
-            rows=rows,
-        )
+
+        def around_value(level: Level) -> Limits:
+            return around(value, limits(level), least)
+
+        return cls(labels, value, statuses, lacking, around_value, rows)
 
 
 class _Estimates(NamedTuple):
@@ -265,15 +260,10 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     if not table.frequentist:
         none = np.full((2, *limits.lower.shape), NAN)
         printed = none if batch.rows is None else all_groups.normal_limits(batch.rows, table.level)
-    return _Estimates(
-        labels=batch.labels,
-        correlation=correlation,
-        statuses=statuses,
-        printed_statuses=statuses if table.frequentist else batch.statuses,
-        limits=limits,
-        wider_limits=limits if (levels == table.level).all() else batch.limits(levels),
-        printed=Limits(batch.value, *printed),
-    )
+    both = statuses, statuses if table.frequentist else batch.statuses
+    wider = limits if (levels == table.level).all() else batch.limits(levels)
+    shown = Limits(batch.value, *printed)
+    return _Estimates(batch.labels, correlation, *both, limits, wider, shown)
 
 
 def _levels(level: float, all_groups: AllGroups, labels: Sequence[RowLabel], among: Mask) -> Floats:
@@ -316,16 +306,10 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     largest = estimates.largest_distance
     names, of_labels = estimates.named("_difference")
     size = np.minimum(groups.size[:, others], groups.size[:, reference])
-    table.add(
-        names,
-        np.where(statuses.has_value, limits.value, NAN),
-        size,
-        groups.attribute,
-        groups.names[1:],
-        interval=(np.maximum(limits.lower, -largest), np.minimum(limits.upper, largest)),
-        status=statuses,
-        **of_labels,
-    )
+    values = np.where(statuses.has_value, limits.value, NAN), size
+    ends = np.maximum(limits.lower, -largest), np.minimum(limits.upper, largest)
+    about = groups.attribute, groups.names[1:]
+    table.add(names, *values, *about, interval=ends, status=statuses, **of_labels)
 
 
 def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None:
@@ -356,8 +340,8 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     names, of_labels = estimates.named("_gap")
     n_rows = np.where(valued.any(axis=-1), fewest, 0)[..., None]
     ends = lower, np.minimum(upper, estimates.largest_distance)
-    values = value[..., None], n_rows, groups.attribute
-    table.add(names, *values, interval=ends, status=status[..., None], **of_labels)
+    about = value[..., None], n_rows, groups.attribute
+    table.add(names, *about, interval=ends, status=status[..., None], **of_labels)
 
 
 # A metric that is not a mean of losses, in all cells: its values (C,), the limits (C,) at a level,

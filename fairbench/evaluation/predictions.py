@@ -170,11 +170,6 @@ class Labelled:
         return max(len(self.rows), 1)
 
     @property
-    def split(self) -> Codes:
-        """The split (n,) of each row, from 0."""
-        return self.everyone.codes
-
-    @property
     def sizes(self) -> NDArray[np.int64]:
         """The number of rows (S, 1) of each split."""
         return self.everyone.size
@@ -423,11 +418,8 @@ class AllGroups:
         statuses.flag(self.size == 0, "undefined", lambda c: f"no rows{in_group(self.names[c])}")
         if bad is not None and bad.any():
             wrong = np.bincount(self.codes, self.rows(bad.astype(float)), len(self)).astype(int)
-            statuses.flag(
-                wrong > 0,
-                "invalid",
-                lambda c: f"{what} invalid in {wrong[c]} of {self.size[c]} rows",
-            )
+            why = "{} invalid in {} of {} rows".format
+            statuses.flag(wrong > 0, "invalid", lambda c: why(what, wrong[c], self.size[c]))
         return statuses
 
     @cached_property

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
@@ -46,7 +46,11 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
         columns["sd_or_uncertainty"] = columns[name]
 
     def statuses(metric: Metric) -> Statuses:
-        return all_groups.statuses(*_bad_rows(metric, columns))
+        mean = columns["prediction"]
+        sd = next((columns[need] for need in metric.needs if need.startswith("sd")), None)
+        if sd is None:
+            return all_groups.statuses(~np.isfinite(mean), "prediction")
+        return all_groups.statuses(~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd")
 
     metrics = metrics_of(REGRESSION) if "prediction" in columns else {}
     ends = {level: at for level in levels if (at := _ends(weighted, level)) is not None}
@@ -96,31 +100,14 @@ def _add_parities(table: MetricTable, data: Labelled, attribute: str) -> None:
             distances, known = regression.distribution_distances(samples[of_split]), True
         limits = distance_limits(distances, groups.size[s], level=table.level, known=known)
         values[i, s], lower[i, s], upper[i, s] = limits
-    table.add(
-        _PARITIES,
-        values,
-        data.sizes,
-        attribute,
-        interval=(lower, upper),
-        needed="",
-        status=statuses,
-        fewest=groups.size.min(axis=1)[:, None],
-    )
+    fewest = groups.size.min(axis=1)[:, None]
+    about, ends = (values, data.sizes, attribute), (lower, upper)
+    table.add(_PARITIES, *about, interval=ends, needed="", status=statuses, fewest=fewest)
 
 
 def _sd_column(data: Labelled) -> str | None:
     """Return what is read as the sd: as in the paper, whatever a method calls its uncertainty."""
     return next((name for name in ("sd", "uncertainty") if name in data.predictions), None)
-
-
-def _bad_rows(metric: Metric, columns: Mapping[str, Floats]) -> tuple[Mask, str]:
-    """Return which rows a metric cannot be computed from, and what is wrong with them."""
-    mean = columns["prediction"]
-    for need in metric.needs:
-        if need.startswith("sd"):
-            sd = columns[need]
-            return ~(np.isfinite(sd) & np.isfinite(mean) & (sd > 0)), "sd"
-    return ~np.isfinite(mean), "prediction"
 
 
 def _ends(data: Labelled, level: float) -> tuple[Floats, Floats] | None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -111,14 +113,9 @@ def _row_labels(
 ) -> list[metric_batches.RowLabel]:
     """Return the labels of a metric's rows at several levels, three positions apart."""
     place, compared = _PLACES[metric]
+    label = metric_batches.RowLabel(metric, least=0.0, compared_as=metric if compared else "")
     return [
-        metric_batches.RowLabel(
-            metric,
-            Setting(level=level),
-            least=0.0,
-            compared_as=metric if compared else "",
-            position=position + place + 3 * i,
-        )
+        replace(label, setting=Setting(level=level), position=position + place + 3 * i)
         for i, level in enumerate(levels)
     ]
 
@@ -344,7 +341,7 @@ def _add_diagram(
 
 def _in_order(score: Floats, data: Labelled) -> Codes:
     """Return the order of rows by split, and by score in a split."""
-    return np.lexsort((score, data.split))
+    return np.lexsort((score, data.everyone.codes))
 
 
 def _calibration_batch(
@@ -364,18 +361,13 @@ def _calibration_batch(
     plain = np.where(all_groups.statuses().is_ok, plain, NAN)
     debiased = _mean_calibration(diagrams).value
     # Labels come in pairs, and groups are compared by the second one of each, the debiased error.
+    label = metric_batches.RowLabel(metric, least=0.0, most=1.0, position=position)
+    settings = [Setting(bins=diagrams[0].size.shape[-1], binning=binning) for binning in _BINNINGS]
     labels = [
-        metric_batches.RowLabel(
-            metric,
-            Setting(bins=diagrams[0].size.shape[-1], binning=binning),
-            statistic,
-            least=0.0,
-            most=1.0,
-            compared_as=metric if statistic == DEBIASED else "",
-            position=position,
+        replace(label, setting=setting, statistic=statistic, compared_as=compared_as)
+        for setting, (statistic, compared_as) in product(
+            settings, ((VALUE, ""), (DEBIASED, metric))
         )
-        for binning in _BINNINGS
-        for statistic in (VALUE, DEBIASED)
     ]
 
     def limits(level: Level) -> Limits:
@@ -385,13 +377,9 @@ def _calibration_batch(
             ends = [np.full_like(end, NAN) for end in ends]
         return Limits(value, *ends).apply(lambda limit: np.repeat(limit, 2, axis=0))
 
-    return metric_batches.Batch(
-        labels=labels,
-        value=np.stack([plain, debiased], axis=1).reshape(len(labels), -1),
-        statuses=Statuses.stacked([all_groups.statuses()] * len(labels)),
-        lacking=[_why_clustered] * len(labels),
-        limits=limits,
-    )
+    value = np.stack([plain, debiased], axis=1).reshape(len(labels), -1)
+    statuses = Statuses.stacked([all_groups.statuses()] * len(labels))
+    return metric_batches.Batch(labels, value, statuses, [_why_clustered] * len(labels), limits)
 
 
 def _mean_calibration(diagrams: Sequence[scores.Bins], level: Level = 0.95) -> Limits:
@@ -470,14 +458,9 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
             parts.append([getattr(of_groups, name) for name in names])
         areas = scores.Areas(*map(np.concatenate, zip(*parts, strict=True)))
     else:
-        areas = scores.Areas.of(
-            all_groups.rows(target),
-            all_groups.rows(score),
-            all_groups.codes,
-            len(all_groups),
-            design=all_groups.repeated,
-            order=all_groups.order if ordered else None,
-        )
+        of_rows = all_groups.rows(target), all_groups.rows(score), all_groups.codes
+        order = all_groups.order if ordered else None
+        areas = scores.Areas.of(*of_rows, len(all_groups), design=all_groups.repeated, order=order)
     rarer = np.minimum(areas.positives, areas.negatives)
     too_rare = all_groups.too_rare(scores.RARE_ROWS, rarer, 1)
     return areas.area, areas.limits, too_rare, areas.totals

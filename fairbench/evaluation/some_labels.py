@@ -113,7 +113,7 @@ class SomeLabels:
                 mean = np.einsum("ag,tgc->tac", members, completed).mean(axis=0)
                 count = evaluator.draws
                 draws = few_labels.population_draws(completed, members, count, generator)
-                intervals = PosteriorIntervals(mean, draws, evaluator.level)
+                intervals = PosteriorIntervals(mean, evaluator.level, draws)
                 names = list(map(str, groups.cat.categories))
                 counts = GroupCounts(name, names, mean, intervals)
             elif all_labelled:

@@ -79,11 +79,10 @@ class Headlines:
         of_class = summary["outcome"].notna().tolist()
         # (metric, statistic) -> attribute -> places of the rows of everyone, or of all groups.
         self._places: dict[tuple[str, str], dict[str, list[int]]] = {}
-        for place, (variant, group, attribute, *kind, binning) in enumerate(
-            zip(*columns, strict=True)
-        ):
+        rows = enumerate(zip(*columns, strict=True))
+        for place, (variant, group, attribute, metric, statistic, binning) in rows:
             if variant == group == "" and attribute in ("", protect):
-                places = self._places.setdefault((kind[0], kind[1]), {}).setdefault(attribute, [])
+                places = self._places.setdefault((metric, statistic), {}).setdefault(attribute, [])
                 if binning != "mass" and not of_class[place]:
                     places.append(place)
 
@@ -636,9 +635,6 @@ def _traits_of(name: str) -> tuple[float, bool, bool, float]:
     """
     metric = registry.find(name)
     of_noise = metric is not None and metric.interval in ("widest", "bootstrap", "none")
-    return (
-        -np.inf if metric is None else metric.least,
-        name.endswith("_ratio"),
-        of_noise,
-        0.5 if name == "roc_auc" else np.nan,
-    )
+    least = -np.inf if metric is None else metric.least
+    chance = 0.5 if name == "roc_auc" else np.nan
+    return least, name.endswith("_ratio"), of_noise, chance

@@ -502,9 +502,8 @@ class MetricTable:
         Without weights, values would describe the sample and not the population. Without clusters,
         intervals would be too short, and probabilities about ratios too certain.
         """
-        self.blocks.extend(
-            _unweighted_block(block, design) if design else block for block in blocks
-        )
+        for block in blocks:
+            self.blocks.append(_unweighted_block(block, design) if design else block)
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns `COLUMNS`, and `STRATA` if any."""
@@ -528,11 +527,8 @@ def _unweighted_block(block: Block, design: Design) -> Block:
         # The probability that a ratio is outside a band comes from the ratio's interval.
         is_outside_band = np.array([name == OUTSIDE_BAND for name in block.statistics])
         rests_on_interval = ~(np.isnan(lower) & np.isnan(upper)) | is_outside_band[:, None, None]
-        status.flag(
-            rests_on_interval & status.is_ok,
-            "insufficient",
-            "its interval would take clustered rows for independent",
-        )
+        why = "its interval would take clustered rows for independent"
+        status.flag(rests_on_interval & status.is_ok, "insufficient", why)
     no_limits = np.full(value.shape, NAN)
     return replace(block, limits=Limits(value, no_limits, no_limits.copy()), status=status)
 

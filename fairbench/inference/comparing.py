@@ -21,16 +21,8 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, even_points, rng
 from fairbench.core.errors import UserError
+from fairbench.inference import repeats
 from fairbench.inference.posterior import table_draws
-from fairbench.inference.repeats import (
-    StudentDraws,
-    finite_mean,
-    half_widths,
-    inflation,
-    mean_table_draws,
-    no_narrower,
-    posterior_draws,
-)
 from fairbench.inference.survey import effective_counts, mean_shrinkage
 from fairbench.metrics import registry
 
@@ -146,10 +138,10 @@ def points(
         draws = from_counts = table_draws(counted, DRAWS, generator)
     else:
         shares = observed / observed.sum(axis=(-1, -2), keepdims=True)
-        draws = mean_table_draws(shares, test_share, draws=DRAWS, generator=generator)
-        counted = observed.mean(axis=0) / inflation(len(observed), test_share)
+        draws = repeats.mean_table_draws(shares, test_share, draws=DRAWS, generator=generator)
+        counted = observed.mean(axis=0) / repeats.inflation(len(observed), test_share)
         from_counts = table_draws(counted, DRAWS, generator)
-    error = no_narrower(_error(draws)[:, None], _error(from_counts)[:, None])
+    error = repeats.no_narrower(_error(draws)[:, None], _error(from_counts)[:, None])
     values = {}
     for name in metrics:
         goal = objective(name)
@@ -159,14 +151,14 @@ def points(
         defined = ~np.isnan(drawn[:, 0])
         covariance = np.full((2, 2), np.nan)
         if defined.sum() > 1:
-            drawn = no_narrower(drawn[defined], least)
-            spread = np.concatenate([half_widths(error), half_widths(drawn)])
+            drawn = repeats.no_narrower(drawn[defined], least)
+            spread = np.concatenate([repeats.half_widths(error), repeats.half_widths(drawn)])
             with np.errstate(invalid="ignore"):  # of one group, the gap is 0 in every draw
                 shape = np.nan_to_num(np.corrcoef(error[defined, 0], drawn[:, 0]))
             covariance = shape * np.outer(spread, spread)
         values[name] = {
             "error": float(errors.mean()),
-            "gap": float(finite_mean(gaps)),
+            "gap": float(repeats.finite_mean(gaps)),
             "without_group": int((~goal.having(observed)).any(axis=-1).sum()),
             "left_out": int(np.isnan(gaps).sum()),
             "error_variance": float(covariance[0, 0]),
@@ -424,7 +416,7 @@ def compare(
 
 
 def lead_of_values(
-    values: Floats, goal: Objective, test_share: float, student: StudentDraws
+    values: Floats, goal: Objective, test_share: float, student: repeats.StudentDraws
 ) -> Floats:
     """Return draws (T,) of how far A is ahead of B in a metric that has one value in a split.
 
@@ -438,7 +430,8 @@ def lead_of_values(
     -----
     The posterior is the Bayesian correlated t-test's (Benavoli et al. 2017, JMLR 18, equation 6).
     """
-    first, second = goal.metric.larger_is_better(posterior_draws(values, test_share, student)).T
+    drawn = repeats.posterior_draws(values, test_share, student)
+    first, second = goal.metric.larger_is_better(drawn).T
     return np.asarray(first - second)
 
 
@@ -513,12 +506,9 @@ def highest_density_region(draws: Floats, level: float = 0.95) -> Region:
     else:
         is_inside, size = _neighbour_region(varying, level)
     inside = draws[is_inside]
-    all_vary = bool(varies.all())
-    return Region(
-        inside=is_inside,
-        size=size if all_vary else 0.0,
-        bounds=np.stack([inside.min(axis=0), inside.max(axis=0)], axis=1),
-        density=density if all_vary else None,
+    bounds = np.stack([inside.min(axis=0), inside.max(axis=0)], axis=1)
+    return (
+        Region(is_inside, size, bounds, density) if varies.all() else Region(is_inside, 0.0, bounds)
     )
 
 

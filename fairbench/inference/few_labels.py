@@ -161,6 +161,9 @@ class _ShownLabels:
         return np.asarray(coefficients @ (self.design @ positives) - softplus)
 
 
+_Shown: TypeAlias = tuple[_ShownLabels, Codes]  # and the cells of the rows or points
+
+
 def _blocks(draws: int, rows: int) -> Iterator[slice]:
     """Yield ranges of draws small enough that draws x rows stay in the processor's cache."""
     step = max(1, _CACHED // max(1, rows))
@@ -896,15 +899,11 @@ class PosteriorFamily:
         cells = np.arange(2 * table.n_groups)
         of_rows = table.group * 2 + table.prediction
         points, weights, cell = _points(table.score, of_rows, cells, NODES)
-        return cls(
-            table=table,
-            design=model.design(points, cell // 2, table.n_groups),
-            weights=weights[:, None] * (cell[:, None] == cells),
-            sizes=table.sizes().ravel().astype(np.float64),
-            proposal=_Proposal.of(model, table.n_groups, draws, generator),
-            pool_noise=pool_noise,
-            label_nodes=label_nodes,
-        )
+        design = model.design(points, cell // 2, table.n_groups)
+        of_cells = weights[:, None] * (cell[:, None] == cells)
+        sizes = table.sizes().ravel().astype(np.float64)
+        proposal = _Proposal.of(model, table.n_groups, draws, generator)
+        return cls(table, design, of_cells, sizes, proposal, pool_noise, label_nodes)
 
     def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
         """Return the posterior given the labels of `rows` alone."""
@@ -914,7 +913,7 @@ class PosteriorFamily:
         counts = self.counts(rows, shown, coefficients, generator)
         return CalibrationPosterior(self, rows, counts, theta, size, sampler)
 
-    def shown(self, rows: Rows) -> tuple[_ShownLabels, Codes]:
+    def shown(self, rows: Rows) -> _Shown:
         """Return what the labels of some rows say, and their cells of group and prediction (L,).
 
         `label_nodes` points stand for the rows of one cell and label, if it has more; None keeps
@@ -964,11 +963,7 @@ class PosteriorFamily:
         return np.clip(mean, 0, size), np.maximum(variance, 0), size
 
     def counts(
-        self,
-        rows: Rows,
-        shown: tuple[_ShownLabels, Codes],
-        coefficients: Floats,
-        generator: np.random.Generator,
+        self, rows: Rows, shown: _Shown, coefficients: Floats, generator: np.random.Generator
     ) -> Floats:
         """Return the pool's counts (T, G, 4) if calibration has these coefficients (T, G D).
 

@@ -743,13 +743,8 @@ class StandardisedRates:
             product = np.sqrt(variance * variance.swapaxes(-1, -2))
             correlation = np.where(product > 0, covariance / product, 0.0)
             covered = total / everyone.sum(axis=-1)
-        return cls(
-            value=value,
-            effective=effective,
-            correlation=np.clip(correlation, -1, 1),
-            rows=n.sum(axis=-1).astype(np.int64),
-            covered=covered,
-        )
+        rows = n.sum(axis=-1).astype(np.int64)
+        return cls(value, effective, np.clip(correlation, -1, 1), rows, covered)
 
     def limits(self, *, level: ArrayLike = 0.95) -> Limits:
         """Return the standardised rates with their limits.

@@ -93,12 +93,7 @@ class Moments:
 
     @classmethod
     def by_label(
-        cls,
-        losses: Floats,
-        other: Floats,
-        label: NDArray[np.intp],
-        codes: NDArray[np.integer],
-        groups: int,
+        cls, losses: Floats, other: Floats, label: Codes, codes: Codes, groups: int
     ) -> Moments:
         """Return the moments (..., 2 G) of losses of rows with label 0 and 1, group by group.
 

@@ -187,12 +187,7 @@ class SelectedLabels:
             counts = np.bincount(cell[rows], minlength=int(np.prod(shape)))
             return counts.reshape(shape).astype(np.float64)
 
-        return cls(
-            others=count(~selected),
-            selected=count(selected),
-            labelled=count(known),
-            positive=count(known & (label == 1)),
-        )
+        return cls(count(~selected), count(selected), count(known), count(known & (label == 1)))
 
     def bounds(self, rate: Rate, *, odds: float = NOTHING) -> RateBounds:
         """Return the least and the largest value (G,) of a rate among all rows.
@@ -697,8 +692,5 @@ def tipping(
         if most_wrong is not None:
             alone.append((names[g], max(most_wrong, 0) / n_labels))
     steps = _tipping_point(all_wrong, _SHARE_STEPS)
-    return Tipping(
-        alone=sorted(alone, key=lambda name_and_share: name_and_share[1]),
-        together=None if steps is None else max(steps, 0) / _SHARE_STEPS,
-        groups=[names[g] for g in groups],
-    )
+    together = None if steps is None else max(steps, 0) / _SHARE_STEPS
+    return Tipping(sorted(alone, key=itemgetter(1)), together, [names[g] for g in groups])

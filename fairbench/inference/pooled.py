@@ -517,8 +517,7 @@ def _surprise(
     alpha = np.maximum(strength[r, :, 0] * centre[r, :, g], _TINY)
     beta = np.maximum(strength[r, :, 0] - alpha, _TINY)
     rates = special.betaincinv(alpha, beta, points)
-    tail = (weights[r, :, g] * _binomial_mid_tail(y[r, g, None], rows[r, 0, g, None], rates)).sum(
-        axis=1
-    )
+    mid_tail = _binomial_mid_tail(y[r, g, None], rows[r, 0, g, None], rates)
+    tail = (weights[r, :, g] * mid_tail).sum(axis=1)
     surprise[r, g] = 2 * np.minimum(tail, 1 - tail)
     return surprise

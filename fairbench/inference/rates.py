@@ -124,30 +124,22 @@ def _pseudo_count(size: ArrayLike) -> Floats:
 def _lower_limit(x: Floats, n: Floats, tail: Floats) -> Floats:
     """Return the lower limits of rates, which have the probability `tail` each.
 
-    They are Jeffreys', of few rows nearer to the exact ones; see :func:`rate_limits`.
+    They are Jeffreys', of few rows nearer to the exact ones (Clopper and Pearson), which they are
+    up to x = 1, and at x = n; see :func:`rate_limits`. Between 1 and 2 successes, and between 1 and
+    0 failures, the two are mixed linearly.
     """
     c = _pseudo_count(n)
-    jeffreys = special.betaincinv(x + c, np.maximum(n - x, 0) + 1 - c, tail)
-    return _mixed_with_exact(np.where(n > 0, jeffreys, 0.0), x, n, tail)
-
-
-def _mixed_with_exact(lower: Floats, x: Floats, n: Floats, tail: Floats) -> Floats:
-    """Return lower limits that are the exact ones (Clopper and Pearson) up to x = 1, and at x = n.
-
-    Between 1 and 2 successes, and between 1 and 0 failures, the two are mixed linearly.
-    """
-    share = np.clip(x - 1, 0, 1) * np.clip(n - x, 0, 1)  # of `lower`
+    lower = special.betaincinv(x + c, np.maximum(n - x, 0) + 1 - c, tail)
+    lower = np.where(n > 0, lower, 0.0)
+    share = np.clip(x - 1, 0, 1) * np.clip(n - x, 0, 1)  # of Jeffreys'
     edge = share < 1
-    if not edge.any():
-        return lower
-    x_edge, n_edge, share_edge = x[edge], n[edge], share[edge]
-    exact = special.betaincinv(
-        np.maximum(x_edge, 1e-300), np.maximum(n_edge - x_edge, 0) + 1, tail[edge]
-    )
-    exact = np.where((x_edge > 0) & (n_edge > 0), exact, 0.0)
-    mixed = lower.copy()
-    mixed[edge] = share_edge * lower[edge] + (1 - share_edge) * exact
-    return mixed
+    if edge.any():
+        x_edge, n_edge, share_edge = x[edge], n[edge], share[edge]
+        failures = np.maximum(n_edge - x_edge, 0)
+        exact = special.betaincinv(np.maximum(x_edge, 1e-300), failures + 1, tail[edge])
+        exact = np.where((x_edge > 0) & (n_edge > 0), exact, 0.0)
+        lower[edge] = share_edge * lower[edge] + (1 - share_edge) * exact
+    return lower
 
 
 _ENOUGH = 4.0  # successes and failures from which on quick limits are accurate

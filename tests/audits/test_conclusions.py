@@ -38,7 +38,7 @@ def counted(counts, kind=CountIntervals):
     table = np.array(counts)
     names = [chr(ord("a") + g) for g in range(len(table))]
     draws = posterior_draws(table, 1000, np.random.default_rng(0))
-    return GroupCounts("group", names, table, kind(table, draws, 0.95))
+    return GroupCounts("group", names, table, kind(table, 0.95, draws))
 
 
 def gaps(each, epsilon):

@@ -35,7 +35,7 @@ def gate_of(conditions, reference=None, **counts):
     compared = {}
     for attribute, table in counts.items():
         table = np.asarray(table)
-        one = CountIntervals(table, np.empty((0, 0, 4)), 0.95)
+        one = CountIntervals(table, 0.95)
         names = [f"g{place}" for place in range(len(table))]
         rows = table.sum(axis=1).astype(int)
         compared[attribute] = gates.ComparedGroups(names, rows, one, one, one, reference)

@@ -165,7 +165,7 @@ def test_intervals_of_some_labels_have_the_values_and_are_no_wider_than_of_the_l
     names = ("accuracy", "f1_score", "positive_predictive_value", "balanced_accuracy")
     metrics = [metrics_of(BINARY)[name] for name in names]
     lower, upper = helped.rates(metrics)
-    alone = CountIntervals(counts, np.empty((0, *counts.shape)), 0.95).rates(metrics)
+    alone = CountIntervals(counts, 0.95).rates(metrics)
     assert (np.mean(upper - lower, axis=1) < 1.005 * np.mean(alone[1] - alone[0], axis=1)).all()
     value = metrics[-1](helped.counts_of(metrics[-1]))
     assert ((lower[-1] <= value) & (value <= upper[-1])).all()

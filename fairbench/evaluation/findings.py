@@ -126,7 +126,7 @@ def risk_of(questions: int, rate: float = ERROR_RATE) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class GapAnswer:
+class _GapAnswer:
     """The answer to the question whether a gap is large.
 
     Attributes
@@ -176,7 +176,7 @@ class Measure:
     is_whole: bool = True
     may_be_small: bool = True
     noise: float = NAN
-    answer: GapAnswer = GapAnswer(NOT_MEASURED)
+    answer: _GapAnswer = _GapAnswer(NOT_MEASURED)
 
     @classmethod
     def of_limits(
@@ -309,7 +309,7 @@ def side_of(lower: float, upper: float, bound: float, *, low_is_bad: bool = Fals
 
 def _answer_gap(
     at: Callable[[float], GapInterval], bound: float, risk: float, *, may_be_small: bool = True
-) -> GapAnswer:
+) -> _GapAnswer:
     """Decide whether the largest gap between groups is large, small or open.
 
     The gap is small if its upper limit is under the bound; this is a statement about one pair of
@@ -333,15 +333,15 @@ def _answer_gap(
     for_small = at(one_sided_level(risk))
     for_large = at(1 - risk)
     if for_small.upper < bound and may_be_small:
-        return GapAnswer(SMALL)
+        return _GapAnswer(SMALL)
     if for_large.leads is None:  # nobody is named
-        return GapAnswer(LARGE if for_large.lower > bound else OPEN)
+        return _GapAnswer(LARGE if for_large.lower > bound else OPEN)
     has_several_pairs = len(for_large.leads) > 2
     pairs_apart = (at(1 - risk / 2) if has_several_pairs else for_large).apart
     if for_large.lower > bound:
         widest = for_large.apart[0]
-        return GapAnswer(LARGE, widest, list(dict.fromkeys([widest, *pairs_apart])))
-    return GapAnswer(OPEN, pairs=pairs_apart)
+        return _GapAnswer(LARGE, widest, list(dict.fromkeys([widest, *pairs_apart])))
+    return _GapAnswer(OPEN, pairs=pairs_apart)
 
 
 def answer_difference(at: Callable[[float], Limits], bound: float, risk: float) -> str:

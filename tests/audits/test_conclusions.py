@@ -14,7 +14,7 @@ from fairbench.audits.kinds import document_of
 from fairbench.audits.kinds.binary import _percent
 from fairbench.audits.table import read_frame
 from fairbench.evaluation import findings
-from fairbench.evaluation.findings import GAP, LARGE, OPEN, SMALL, Finding, GapAnswer, risk_of
+from fairbench.evaluation.findings import GAP, LARGE, OPEN, SMALL, Finding, _GapAnswer, risk_of
 from fairbench.evaluation.findings import _answer_gap as answer_gap
 from fairbench.evaluation.groups import (
     CountIntervals,
@@ -195,11 +195,11 @@ def test_pairs_of_two_groups_take_the_whole_risk_and_of_more_half(groups, apart_
 
 
 FREED = [
-    (2, GapAnswer(LARGE, (0, 1), [(0, 1)]), 1.0),
-    (3, GapAnswer(SMALL), 1.0),
-    (3, GapAnswer(LARGE, (0, 1), [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
-    (3, GapAnswer(LARGE, (0, 1), [(0, 1), (0, 2), (2, 1)]), 1.0),
-    (3, GapAnswer(OPEN, pairs=[(0, 1)]), 0.0),
+    (2, _GapAnswer(LARGE, (0, 1), [(0, 1)]), 1.0),
+    (3, _GapAnswer(SMALL), 1.0),
+    (3, _GapAnswer(LARGE, (0, 1), [(0, 1)]), 0.5),  # two pairs may still be called apart wrongly
+    (3, _GapAnswer(LARGE, (0, 1), [(0, 1), (0, 2), (2, 1)]), 1.0),
+    (3, _GapAnswer(OPEN, pairs=[(0, 1)]), 0.0),
 ]
 
 

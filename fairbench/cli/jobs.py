@@ -40,7 +40,7 @@ from fairbench.results.upkeep import keep_sweep
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
-    from fairbench.tracking.importer import Logger
+    from fairbench.tracking.importer import Tracking
 
 Words = tuple[str, ...]  # the words of a job, such as "dataset=german", "method=ensemble"
 
@@ -176,10 +176,7 @@ def _show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
 
 
 def _sum_up(
-    outcomes: Sequence[Outcome],
-    config: Mapping[str, Any],
-    line: CommandLine,
-    name: str,
+    outcomes: Sequence[Outcome], config: Mapping[str, Any], line: CommandLine, name: str
 ) -> int:
     """Print how a sweep's jobs ended, log its runs to MLflow, and return the exit status.
 
@@ -240,15 +237,14 @@ def _next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[l
     """
     folder_option = [] if str(results) == "results" else [f"results={results}"]
     commands = [["report"], ["table", *_named(ids), "out=runs.csv"]]
-    sets = [[run.id for run in comparable if _is_compared(run)] for comparable in runs.comparable()]
+    # Counts, by which labels are compared, know no weights.
+    sets = [
+        [run.id for run in of if not is_weighted(run) or task_of(run.summary()) != BINARY]
+        for of in runs.comparable()
+    ]
     if len(largest := max(sets, key=len, default=[])) > 1:
         commands.append(["compare", *_named(largest)])
     return [["fairbench", *command, *folder_option] for command in commands]
-
-
-def _is_compared(run: Run) -> bool:
-    """Return whether a run can be compared: counts, by which labels are, know no weights."""
-    return not is_weighted(run) or task_of(run.summary()) != BINARY
 
 
 def _named(ids: Sequence[str]) -> list[str]:
@@ -275,13 +271,10 @@ def _folder_of(plan: Plan) -> Run:
     return Run(plan.store.run_path(plan.id))
 
 
-def _logger(plans: Sequence[Plan], config: Any, sweep: str) -> Logger | None:
-    """Return what logs runs of a sweep while others are fitted; None if none are to be logged."""
-    from fairbench.tracking.importer import Logger, Tracking
+def _tracking(config: Any) -> Tracking:
+    from fairbench.tracking.importer import Tracking
 
-    tracking = Tracking(config["uri"], config["experiment"])
-    named = sweep, tuple(plan.id for plan in plans)
-    return Logger(tracking, named) if config["enabled"] else None
+    return Tracking(config["uri"], config["experiment"])
 
 
 def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
@@ -291,11 +284,11 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     ----------
     sweep : the name of their sweep.
     """
-    from fairbench.tracking.importer import Tracking, TrackingError
+    from fairbench.tracking.importer import TrackingError
 
     if not config["enabled"]:
         return "not logged to MLflow (tracking=none)"
-    tracking = Tracking(config["uri"], config["experiment"])
+    tracking = _tracking(config)
     folders = list(map(_folder_of, runs))
     try:
         sweeps = [(sweep, tuple(run.id for run in runs))]
@@ -458,7 +451,11 @@ def carry_out_jobs(
     executor = line.executor(config)
     # In one process, logging would take turns with fitting, which takes longer than one by one.
     aside = sweep and plans and executor is not execute.in_process
-    logger = _logger(plans, config["tracking"], sweep) if aside else None
+    logger = None
+    if aside and config["tracking"]["enabled"]:
+        from fairbench.tracking.importer import Logger
+
+        logger = Logger(_tracking(config["tracking"]), (sweep, tuple(plan.id for plan in plans)))
 
     def ended(end: execute.UnitResult) -> None:
         progress.outcome(Outcome.of(end))

@@ -39,7 +39,7 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-def template() -> Path:
+def _template() -> Path:
     """Return the path of the migrated, empty database of this MLflow version."""
     version = importlib.metadata.version("mlflow")
     return Path(sys.prefix) / "share" / "fairbench" / f"mlflow-{version}.db"
@@ -73,8 +73,8 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
             files.set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
             for journal in ("wal", "shm"):
                 path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
-        if not path.exists() and template().is_file():
-            content = template().read_bytes()
+        if not path.exists() and _template().is_file():
+            content = _template().read_bytes()
             if local(path):  # sqlite writes ahead to it: a commit then costs far less
                 # By the two versions of the format: https://www.sqlite.org/fileformat.html, 1.3.3.
                 content = content[:18] + b"\2\2" + content[20:]
@@ -128,10 +128,10 @@ _COLUMNS = (
 
 def _lacks_columns(path: Path) -> bool:
     """Return whether a database lacks tables or columns that one of its version has."""
-    if not template().is_file():
+    if not _template().is_file():
         return False
     versions, columns = [], []
-    for file in (template(), path):
+    for file in (_template(), path):
         with contextlib.closing(sqlite3.connect(file, timeout=1)) as database:
             versions.append(database.execute("SELECT version_num FROM alembic_version").fetchall())
             columns.append(set(database.execute(_COLUMNS)))
@@ -181,7 +181,7 @@ def _make_template() -> Path:
 
     That makes the tables and no experiment: the default one would note the folder it was made in.
     """
-    path = template()
+    path = _template()
     if path.is_file():
         return path
     quiet()

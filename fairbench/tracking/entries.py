@@ -197,7 +197,7 @@ def logged_metrics(folder: Run, summary: pd.DataFrame | None = None) -> list[Log
     protect = folder.protect
     task = task_of(summary)
     means = [row for row in _means_of(summary) if row.statistic in (VALUE, DEBIASED)]
-    values = dict(_metric_values(means, protect)) | dict(_interval_values(means, protect))
+    values = dict(_values(means, protect))
     aligned, gaps = dict(_aligned_values(values, protect, task)), _gap_names(protect, task)
     single = {name: value for name, value in values.items() if name not in gaps} | aligned
     varied = _consistency_curves(means, folder.config.get("consistency") or {}, task)
@@ -217,7 +217,7 @@ def values_of_evaluation(table: pd.DataFrame) -> dict[str, float]:
     attributes = [name for name in dict.fromkeys(row.attribute for row in means) if name]
     values: dict[str, float] = {}
     for attribute in attributes:
-        values |= dict(_metric_values(means, attribute)) | dict(_interval_values(means, attribute))
+        values |= dict(_values(means, attribute))
     return values | dict(_aligned_values(values, attributes[0], task))
 
 
@@ -257,25 +257,33 @@ def _shown(part: str = "", task: str = "") -> Mapping[str, None]:
     )
 
 
-def _metric_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
+def _values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, mean over repeats) of every defined metric that is one number.
 
     Those of everyone and of the protected attribute, and of its groups those that the table of a
     run shows. The rest, variants, other attributes and points of diagrams are left to the files: a
-    metric takes MLflow a tenth of a millisecond of CPU. Points of curves are others' to give.
+    metric takes MLflow a tenth of a millisecond of CPU. Points of curves are others' to give. With
+    everyone's metrics and gaps that the table of a run shows are the ends of their intervals.
 
     Parameters
     ----------
     protect : the attribute, or combination, of the headline metrics.
     """
     for row in _own_means(means, protect):
-        if row.group and (row.metric not in _shown("groups") or row.statistic != VALUE):
+        is_value = row.statistic == VALUE
+        if row.group and not (is_value and row.metric in _shown("groups")):
             continue
         if not _POINTS & row.settings.keys() and isfinite(row.mean):
             # The value has the name of the metric.
-            statistic = "" if row.statistic == VALUE else f" {row.statistic.replace('_', ' ')}"
+            statistic = "" if is_value else f" {row.statistic.replace('_', ' ')}"
             name = f"{row.metric}{statistic}"
             yield _path(row.attribute, row.group, name, setting_words(row.settings)), row.mean
+        if row.group or not is_value or row.metric not in _shown():
+            continue
+        if row.settings.get("binning") != "mass" and "outcome" not in row.settings:
+            for end in _ENDS:
+                if isfinite(value := getattr(row, end)):
+                    yield _end_name(_path(row.attribute, row.metric), end), value
 
 
 _POINTS = {"bin", "rate", "quantile"}  # settings of a point of a diagram or a curve
@@ -287,22 +295,6 @@ def _own_means(means: Sequence[Any], protect: str) -> Iterator[Any]:
 
 
 _ENDS = ("lower", "upper")
-
-
-def _interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
-    """Yield (MLflow metric name, end) of the intervals that the table of a run shows.
-
-    Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
-    """
-    for row in _own_means(means, protect):
-        if row.group or row.metric not in _shown() or row.statistic != VALUE:
-            continue
-        if row.settings.get("binning") == "mass" or "outcome" in row.settings:
-            continue
-        name = _path(row.attribute, row.metric)
-        for end, value in zip(_ENDS, (row.lower, row.upper), strict=True):
-            if isfinite(value):
-                yield _end_name(name, end), value
 
 
 def _end_name(name: str, end: str) -> str:

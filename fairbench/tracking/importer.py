@@ -1,7 +1,4 @@
-"""Logs finished runs to MLflow, and serves its UI on this machine.
-
-MLflow only shows what the files in the results folder hold. The UI opens with links to the runs
-and to the latest sweep, compared.
+"""Logs finished runs to MLflow, which only shows what the files in the results folder hold.
 
 A results folder has a note on the runs that a local database has. The note is a sealed
 cache, which may be removed at any time: without it MLflow is asked, whose import takes seconds, and
@@ -17,10 +14,6 @@ import gc
 import json
 import os
 import shlex
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -28,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import inf, isinf
+from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
@@ -36,10 +29,9 @@ from urllib.parse import urlencode
 from fairbench.core import files, memory
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import BusyError, Progress, Worker, in_time, locked
-from fairbench.core.text import digest, visible
+from fairbench.core.text import digest
 from fairbench.reporting.charts import COLOURS
-from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import FIGURES, LAST, Run, damaged_files, read_summaries
+from fairbench.results.runs import FIGURES, LAST, Run, read_summaries
 from fairbench.results.upkeep import Sweep, read_sweeps
 from fairbench.tracking import entries
 from fairbench.tracking.database import SCHEME, Stamp, exclusive, local, quiet, settle, stamp
@@ -52,12 +44,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_BYTES = 1 << 30  # memory that a process may add while it asks MLflow
 _RUNS = 50  # that MLflow has `total_s` for
-_END_S = 2.0  # seconds that MLflow's server has to end
-_LOOK_S = 0.1  # between looks at whether it has ended, or is to end
 _LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
 
 
-class TrackingError(Exception):
+class TrackingError(UserError):
     """MLflow could not be reached or written; results are not affected."""
 
 
@@ -68,13 +58,10 @@ class _Client:
         self._client, self._progress = client, progress
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the client has under a name; its methods note when they have answered."""
-        found = getattr(self._client, name)
-        if not callable(found):
-            return found
+        """Return a method of the client, which notes when it has answered."""
 
         def answered(*arguments: Any, **options: Any) -> Any:
-            answer = found(*arguments, **options)
+            answer = getattr(self._client, name)(*arguments, **options)
             self._progress()
             return answer
 
@@ -290,7 +277,7 @@ class Tracking:
     def _send(
         self, runs: Sequence[Run], swept: _Swept, client: MlflowClient
     ) -> tuple[dict[str, _Entry], Stamp, Stamp]:
-        """Log the runs that are not in MLflow yet.
+        """Log the runs that are not in MLflow yet, and remove what else MLflow has of them.
 
         Returns
         -------
@@ -298,7 +285,7 @@ class Tracking:
         """
         file = _database(self.address)
         before = stamp(file) if file else ()
-        experiment = _experiment_id(client, self.experiment)
+        experiment = self.experiment_id(client)
         ids = [folder.id for folder in runs]
         noted = self._read_notes(runs, file, before) if file else {}
         others = 0 if noted.keys() & {*ids} else len(noted)
@@ -308,8 +295,25 @@ class Tracking:
         new = [run for run in runs if not _current(run, existing.get(run.id, []))]
         means = (of for table in read_summaries(new) for of in table.groupby("run", sort=False))
         for folder in runs:
-            found, places = existing.get(folder.id, []), swept.get(folder.id, [])
-            logged[folder.id] = _log_once(client, experiment, folder, found, places, names, means)
+            # Of several whole entries the first is kept, whoever asks: two copies of a folder may
+            # do so at once. The others go when there is a whole one.
+            found = sorted(existing.get(folder.id, []), key=lambda entry: (entry.begun, entry.id))
+            current, places = _current(folder, found), swept.get(folder.id, [])
+            tagged = next((entry.sweeps for entry in (*current, *found) if entry.sweeps), "")
+            sweeps = with_sweeps(tagged, [name for name, _ in places])
+            if not current:
+                points = entries.logged_metrics(folder, dict([next(means)])[folder.id])
+                names.update(point.name for point in points)
+                run_tags = {SWEEP: sweeps} if sweeps else {}
+                if places:  # MLflow draws colours at random, and often the same ones
+                    run_tags[entries.COLOUR] = COLOURS[places[0][1] % len(COLOURS)]
+                kept = _Entry("", _log(client, experiment, folder, points, run_tags))
+            elif (kept := current[0]).sweeps != sweeps:
+                client.set_tag(kept.id, SWEEP, sweeps)
+            for entry in found:
+                if entry.id != kept.id:
+                    client.delete_run(entry.id)
+            logged[folder.id] = kept._replace(sweeps=sweeps)
         if names:
             _set_view(client, experiment, names)
         return logged, before, settle(file) if file else ()
@@ -349,6 +353,15 @@ class Tracking:
                     fingerprint = folder.environment["fingerprint"]
                     noted[folder.id] = logged[folder.id]._replace(fingerprint=fingerprint)
             _write_note(results, self._place(file), after, noted)
+
+    def experiment_id(self, client: MlflowClient) -> str:
+        """Return the id of the experiment, created with an absolute place for artifacts if new."""
+        if (experiment := client.get_experiment_by_name(self.experiment)) is not None:
+            return str(experiment.experiment_id)
+        # Without a location MLflow would note the creator's working directory, relative.
+        is_local = self.address.startswith("sqlite")
+        location = (Path.cwd() / "mlartifacts").as_uri() if is_local else None
+        return str(client.create_experiment(self.experiment, artifact_location=location))
 
     def _place(self, file: Path) -> dict[str, str]:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
@@ -397,7 +410,7 @@ def _logged(batch: tuple[Tracking, Sequence[Run], Sweep]) -> bool:
     tracking, runs, sweep = batch
     try:
         tracking.sync(runs, [sweep], ask=False)
-    except (TrackingError, UserError, OSError):
+    except (UserError, OSError):
         return False
     return True
 
@@ -407,7 +420,7 @@ _Swept = Mapping[str, Sequence[tuple[str, int]]]  # run id -> names of its sweep
 
 def _is_whole(folder: Run) -> bool:
     """Return whether a run's files are as they were written; others are not logged."""
-    if damaged := damaged_files(folder):
+    if damaged := folder.damaged_files():
         names = ", ".join(damaged)
         warn(f"{folder.path} is not logged: {names} missing or damaged: repeat that run's command")
     return not damaged
@@ -417,17 +430,6 @@ def _database(address: str) -> Path | None:
     """Return the file of a local database."""
     path = Path(address.removeprefix(SCHEME)).resolve()
     return path if address.startswith(SCHEME) and path.is_file() else None
-
-
-def _experiment_id(client: MlflowClient, name: str) -> str:
-    """Return the id of an experiment, created with an absolute place for artifacts if need be."""
-    experiment = client.get_experiment_by_name(name)
-    if experiment is not None:
-        return str(experiment.experiment_id)
-    # Without a location MLflow would note the creator's working directory, relative.
-    is_local = client.tracking_uri.startswith("sqlite")
-    location = (Path.cwd() / "mlartifacts").as_uri() if is_local else None
-    return str(client.create_experiment(name, artifact_location=location))
 
 
 def _set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) -> list[str]:
@@ -497,47 +499,6 @@ def _current(folder: Run, existing: Iterable[_Entry]) -> list[_Entry]:
     return [entry for entry in existing if entry.fingerprint == folder.environment["fingerprint"]]
 
 
-def _log_once(
-    client: MlflowClient,
-    experiment: str,
-    folder: Run,
-    existing: Sequence[_Entry],
-    swept: Sequence[tuple[str, int]],
-    names: set[str],
-    means: Iterator[Any],
-) -> _Entry:
-    """Log a run unless it is logged, remove its other entries in MLflow, and return its entry.
-
-    Of several whole entries the first is kept, whoever asks: two copies of a folder may do so
-    at once. The others go when there is a whole one.
-
-    Parameters
-    ----------
-    swept : the names of its sweeps, and its places in them.
-    names : gets the names of the metrics that MLflow is told of.
-    means : the ids and summaries of this run, if it is not logged, and of those after it.
-    """
-    ordered = sorted(existing, key=lambda entry: (entry.begun, entry.id))
-    current = _current(folder, ordered)
-    before = next((entry.sweeps for entry in (*current, *ordered) if entry.sweeps), "")
-    sweeps = with_sweeps(before, [name for name, _ in swept])
-    if current:
-        kept = current[0]
-        if kept.sweeps != sweeps:
-            client.set_tag(kept.id, SWEEP, sweeps)
-    else:
-        points = entries.logged_metrics(folder, dict([next(means)])[folder.id])
-        names.update(point.name for point in points)
-        run_tags = {SWEEP: sweeps} if sweeps else {}
-        if swept:  # MLflow draws colours at random, and often the same ones
-            run_tags[entries.COLOUR] = COLOURS[swept[0][1] % len(COLOURS)]
-        kept = _Entry("", _log(client, experiment, folder, points, run_tags))
-    for entry in ordered:
-        if entry.id != kept.id:
-            client.delete_run(entry.id)
-    return kept._replace(sweeps=sweeps)
-
-
 def _log(
     client: MlflowClient,
     experiment: str,
@@ -560,14 +521,11 @@ def _log(
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
     figures = [folder.figures / name for name in files.names_in(folder.figures)[0]]
-    figures = [path for path in figures if files.is_file(path)]  # the target of a link is not ours
     # MLflow asks for the run at every call, and takes a folder in one.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as copies:
         contents = {name: folder.content(name) for name in _FILES}
         contents[LAST] = files.read_bytes(folder.path / LAST)
         contents |= {f"{FIGURES}/{path.name}": files.read_bytes(path) for path in figures}
-        if figures:
-            files.make_folder(Path(copies, FIGURES))
         for name, copied in contents.items():
             files.write_bytes(Path(copies, name), copied, lasting=False)
         client.log_artifacts(run_id, copies)
@@ -584,61 +542,7 @@ def _log(
     return run_id
 
 
-def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
-    """Log every finished run under `results` that is not logged yet."""
-    tracking = Tracking(uri or None, experiment or Tracking.experiment, 60, inf)
-    try:
-        logged = tracking.sync(list(Catalogue(Path(results))), read_sweeps(Path(results)))
-    except TrackingError as error:
-        print(f"not synchronised: {visible(str(error))}")
-        return 1
-    print(visible(f"{len(logged)} runs of {results} are in MLflow at {tracking.address}"))
-    return 0
-
-
-_HOST = "127.0.0.1"
 _COMPARED = 50
-
-
-def ui(port: str = "5000", results: str = "results") -> int:
-    """Print where the runs are to be seen, and serve the UI unless a server does already.
-
-    The server ends with this command: on Ctrl-C, when it is terminated, or its terminal is closed.
-    """
-    tracking = Tracking()
-    served = tracking.address.startswith("http")
-    site = tracking.address if served else f"http://{_HOST}:{port}"
-    try:
-        if not (port.isdecimal() and int(port) < 2**16):
-            raise UserError(f"'{port}' is no port")
-        with socket.socket() as probe:
-            if not served and probe.connect_ex((_HOST, int(port))) == 0:
-                raise UserError(f"port {port} is in use; another one: fairbench ui port=5001")
-        lines = links(tracking, site, Path(results))
-    except (TrackingError, UserError) as error:
-        print(f"error: {visible(str(error))}", file=sys.stderr)
-        return 2
-    print(*lines, sep="\n", flush=True)
-    if served:
-        return 0
-    print("stop with Ctrl-C", flush=True)
-    command = [sys.executable, "-m", "mlflow", "server", "--host", _HOST, "--port", port]
-    command += ["--workers", "1", "--backend-store-uri", tracking.address]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    stopped: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a package has taken the first
-        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-            signal.signal(number, lambda number, _: stopped.append(number))
-    # Its processes are a group of their own: MLflow ends without those that it has started.
-    server = subprocess.Popen(command, env=environment, start_new_session=True)
-    while server.poll() is None and not stopped:
-        time.sleep(_LOOK_S)
-    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(_END_S)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(server.pid, signal.SIGKILL)
-    return 0 if stopped else server.wait()
 
 
 def links(tracking: Tracking, site: str, results: Path) -> list[str]:
@@ -652,7 +556,7 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
 
     def found(client: MlflowClient) -> tuple[str, dict[str, list[_Entry]]]:
         """Set the columns of the page of runs; return the experiment and its logged runs."""
-        experiment = _experiment_id(client, tracking.experiment)
+        experiment = tracking.experiment_id(client)
         metric_columns = _set_view(client, experiment)
         if sweep:
             tag, view = entries.SHARED + entries.SWEEP_VIEW, entries.view(metric_columns, sweep)
@@ -665,7 +569,7 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     of_sweep = [logged[run][0] for run in swept if run in logged]
     if len(of_sweep) > 1:
         shown = [entry.id for entry in of_sweep[:_COMPARED]]
-        address = comparison(site, shown, experiment)
+        address = _comparison(site, shown, experiment)
         counts = f"{len(shown)} of {len(swept)} runs compared"
         lines.append(f"the latest sweep, {counts}: {address}")
         mark = entries.sweep_mark(sweep)
@@ -675,7 +579,7 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     return lines
 
 
-def comparison(site: str, runs: Sequence[str], experiment: str) -> str:
+def _comparison(site: str, runs: Sequence[str], experiment: str) -> str:
     """Return the address of the page that compares runs."""
     parts = {"runs": list(runs), "experiments": [experiment]}
     plain = {name: json.dumps(ids, separators=(",", ":")) for name, ids in parts.items()}

@@ -4,16 +4,19 @@ import json
 import posixpath
 import re
 import socket
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from fairbench import Evaluator, evaluate
+from fairbench.cli.verbs.sync import _serve
+from fairbench.core.errors import UserError
 from fairbench.core.files import write_cache
 from fairbench.evaluation.summary import HEADLINES, summarise
 from fairbench.tracking import entries
 from fairbench.tracking.database import stamp
-from fairbench.tracking.importer import NOTE, _Entry, _write_note, comparison, read_note, ui
+from fairbench.tracking.importer import NOTE, _comparison, _Entry, _write_note, read_note
 
 # mlflow.utils.validation: on Windows, too, a name has these characters and is a normal path.
 ALLOWED, LONGEST = re.compile(r"[/\w.\- ]*"), 250
@@ -45,7 +48,7 @@ def means(table):
 
 
 def logged(table, attribute="age"):
-    return dict(entries._metric_values(means(table), attribute))
+    return dict(entries._values(means(table), attribute))
 
 
 ATTRIBUTES = [".", "sex/race", "<x>", "sex x age", "y" * 240]
@@ -58,7 +61,7 @@ ATTRIBUTES = [".", "sex/race", "<x>", "sex x age", "y" * 240]
 )
 def test_any_label_and_attribute_give_names_that_mlflow_takes(label, attribute):
     rows = means(metrics_of([label, f"{label}2", "b"], attribute))
-    names = [name for name, _ in entries._metric_values(rows, attribute)]
+    names = [name for name, _ in entries._values(rows, attribute)]
     assert len(set(names)) == len(names) > 50
     assert [name for name in names if not allowed(name)] == []
 
@@ -174,7 +177,7 @@ def test_consistency_is_a_curve_over_people_and_one_over_the_values_varied(value
     error = logged(own)["error_rate"]
     for i, step in enumerate(steps):
         assert points[name, step] == pytest.approx(error / (i + 2))
-    assert not [name for name, _ in entries._metric_values(rows, "age") if "consistency" in name]
+    assert not [name for name, _ in entries._values(rows, "age") if "consistency" in name]
 
 
 def test_a_tag_of_sweeps_has_each_once_and_holds_what_it_can():
@@ -266,22 +269,22 @@ def test_a_stamp_is_of_the_file_and_of_what_is_written_ahead(tmp_path):
 
 
 def test_a_comparison_is_an_address_that_a_browser_takes():
-    address = comparison("http://127.0.0.1:5000", ["a", "b"], "1")
+    address = _comparison("http://127.0.0.1:5000", ["a", "b"], "1")
     expected = "runs=%5B%22a%22%2C%22b%22%5D&experiments=%5B%221%22%5D"
     assert address == f"http://127.0.0.1:5000/#/compare-runs?{expected}"
 
 
-def test_a_port_in_use_is_refused(tmp_path, monkeypatch, capsys):
+def test_a_port_in_use_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert ui(port) == 2
-    assert f"error: port {port} is in use" in capsys.readouterr().err
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"^port {port} is in use; another one"):
+            _serve(Path("results"), port)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("port", ["", "http", "99999999"])
-def test_a_port_that_is_none_is_refused(port, capsys):
-    assert ui(port) == 2
-    assert f"error: '{port}' is no port" in capsys.readouterr().err
+@pytest.mark.parametrize("port", [-1, 99999999])
+def test_a_port_that_is_none_is_refused(port):
+    with pytest.raises(UserError, match=f"^'{port}' is no port$"):
+        _serve(Path("results"), port)

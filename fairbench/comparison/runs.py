@@ -160,6 +160,7 @@ class Settings:
 
 # What one fold predicted: the numbers of its test ``rows``, ``prediction``: their labels, or the
 # numbers of a regression, and, if there are any, ``score``.
+_Split: TypeAlias = tuple[int, int]  # a repeat, and the position of a fold
 Fold: TypeAlias = Mapping[str, NDArray[Any]]
 
 
@@ -312,11 +313,11 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
             raise UserError(said("comparison", "no_weights", run=run))
         table["weight"] = run.people.weight.to_numpy()[rows]
     sensitive = run.people.sensitive.iloc[rows].reset_index(drop=True).astype(str)
-    sensitive.columns = group_columns(run)
+    sensitive.columns = _group_columns(run)
     return pd.concat([pd.DataFrame(table), sensitive], axis="columns")
 
 
-def group_columns(run: RunPredictions) -> list[str]:
+def _group_columns(run: RunPredictions) -> list[str]:
     """Return the columns of groups in the table of a run's predictions.
 
     An attribute with the name of another column, such as ``target``, becomes ``target.1``.
@@ -330,7 +331,7 @@ _OTHER_COLUMNS = ("row", "fold", "target", "score", "prediction", "cluster")
 
 def audit_options(run: RunPredictions, frame: pd.DataFrame) -> dict[str, Any]:
     """Return the options with which a table of a run's predictions is audited as the run was."""
-    favourable, groups = run.people.favourable, group_columns(run)
+    favourable, groups = run.people.favourable, _group_columns(run)
     columns = [name for name in frame if name not in ("row", "fold", *groups)]
     return {
         **{name: name for name in columns},
@@ -354,7 +355,7 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
     frame = predictions_frame(run, repeat)
     if not (people or run.people.redistributable):
         frame = frame.drop(
-            columns=["target", "cluster", "weight", *group_columns(run)], errors="ignore"
+            columns=["target", "cluster", "weight", *_group_columns(run)], errors="ignore"
         )
     try:
         if path.suffix == ".parquet":
@@ -451,47 +452,127 @@ def compare_pair(
     is_one_by_one = settings.repeats == TYPICAL
     repeats_of_comparisons = [[repeat] for repeat in repeats] if is_one_by_one else [repeats]
     fractions = [effective_sample_fraction(run, settings, ratios) for run in (first, second)]
-    comparisons = [
-        _compare_repeats((first, second), some_repeats, fractions, settings)
-        for some_repeats in repeats_of_comparisons
-    ]
-    return _PairComparison(comparisons, repeats_of_comparisons)
+    pair = _Pair((first, second), settings, fractions)
+    return _PairComparison(list(map(pair.compared, repeats_of_comparisons)), repeats_of_comparisons)
 
 
-def _compare_repeats(
-    runs: tuple[RunPredictions, RunPredictions],
-    repeats: Sequence[int],
-    fractions: Sequence[Floats],
-    settings: Settings,
-) -> comparing.Comparison:
-    """Return the comparison of two runs by some of their repeats together.
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two runs that are compared, by settings that name the objectives.
 
-    Repeats that test different rows are compared twice: by their averaged counts, deflated for
-    what repeats share, and by the spread of their tables. The wider of the two is returned.
-
-    Parameters
+    Attributes
     ----------
     fractions : the effective sample fractions of both runs' pooled rows.
     """
-    objectives = settings.goals(runs[0].people.task)
-    if not all(goal.of_counts for goal in objectives):
-        return _compare_in_splits(runs, repeats, objectives, settings)
-    rope = settings.rope or tuple(goal.metric.epsilon for goal in objectives)
-    counts = _effective_counts(runs, repeats, fractions, settings)
-    generator = rng(settings.seed, "comparison", runs[0].people.name, repeats[0])
-    averaged = [np.mean(count, axis=0) for count in counts]
-    share = _tested_share(runs[0], repeats)
-    counted = np.stack(posterior.margins(averaged[0]) if settings.paired else averaged)
-    if np.isnan(share):
-        return comparing.compare(*_draws(averaged, settings, generator), objectives, rope, counted)
-    if settings.predictive:
-        raise UserError("predictive=true is about one test set: it needs repeats=typical")
-    factor = inflation(len(repeats), share)
-    deflated = _draws([table / factor for table in averaged], settings, generator)
-    from_counts = comparing.compare(*deflated, objectives, rope, counted)
-    drawn = _mean_draws(counts, share, settings, generator)
-    from_repeats = comparing.compare(*drawn, objectives, rope)
-    return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
+
+    runs: tuple[RunPredictions, RunPredictions]
+    settings: Settings
+    fractions: Sequence[Floats]
+
+    def compared(self, repeats: Sequence[int]) -> comparing.Comparison:
+        """Return the comparison of the runs by some of their repeats together.
+
+        Repeats that test different rows are compared twice: by their averaged counts, deflated for
+        what repeats share, and by the spread of their tables. The wider of the two is returned.
+        """
+        settings, people = self.settings, self.runs[0].people
+        objectives = settings.goals(people.task)
+        if not all(goal.of_counts for goal in objectives):
+            return self._in_splits(repeats, objectives)
+        rope = settings.rope or tuple(goal.metric.epsilon for goal in objectives)
+        counts = self._effective_counts(repeats)
+        generator = rng(settings.seed, "comparison", people.name, repeats[0])
+        averaged = [np.mean(count, axis=0) for count in counts]
+        share = _tested_share(self.runs[0], repeats)
+        counted = np.stack(posterior.margins(averaged[0]) if settings.paired else averaged)
+        if np.isnan(share):
+            drawn = self._draws(averaged, generator)
+            return comparing.compare(*drawn, objectives, rope, counted)
+        if settings.predictive:
+            raise UserError("predictive=true is about one test set: it needs repeats=typical")
+        factor = inflation(len(repeats), share)
+        deflated = self._draws([table / factor for table in averaged], generator)
+        from_counts = comparing.compare(*deflated, objectives, rope, counted)
+        drawn = self._mean_draws(counts, share, generator)
+        from_repeats = comparing.compare(*drawn, objectives, rope)
+        return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
+
+    def _in_splits(
+        self, repeats: Sequence[int], goals: Sequence[comparing.Objective]
+    ) -> comparing.Comparison:
+        """Return the comparison of the runs by their values in the splits, in pairs.
+
+        What is no function of confusion counts, such as a loss, has one value in a split. Its
+        mean's posterior is that of the Bayesian correlated t-test; so is that of the mean tables
+        which any other objective is computed from, by the same draws.
+        """
+        settings, people = self.settings, self.runs[0].people
+        others = [goal for goal in goals if not goal.of_counts]
+        stored, folds, share = values_in_splits(self.runs, repeats, others, settings)
+        # The same draws for every objective.
+        generator = partial(rng, settings.seed, "comparison in splits", people.name, repeats[0])
+        student = student_draws(len(stored), settings.draws, generator())
+        if len(others) < len(goals):
+            labels = _labels_of(people, settings.protect or self.runs[0].protect)
+            counts = np.stack([labels.counts(of_run) for of_run in folds], axis=1)
+            shares = counts / counts.sum(axis=(-1, -2), keepdims=True)
+            tables = mean_table_draws(shares, share, draws=settings.draws, generator=generator())
+        leads: list[Floats] = []
+        rope: list[float] = []
+        for goal in goals:
+            if goal.of_counts:
+                leads.append(goal(tables[:, 0]) - goal(tables[:, 1]))
+                rope.append(goal.metric.epsilon)
+            else:
+                values = stored[..., others.index(goal)]
+                leads.append(comparing.lead_of_values(values, goal, share, student))
+                rope.append(goal.metric.negligible(values))
+        return comparing.Comparison.of(leads, settings.objectives, settings.rope or rope)
+
+    def _effective_counts(self, repeats: Sequence[int]) -> list[Floats]:
+        """Return the effective counts of both runs' pooled folds of J repeats, (J, G, C) each.
+
+        Paired runs have one joint table, others one table each. A joint table has the smaller of
+        the two effective sample fractions.
+        """
+        labels = _labels_of(self.runs[0].people, self.settings.protect or self.runs[0].protect)
+        _check_folds(self.runs, repeats)
+        folds = [list(chain(*(run.repeats[repeat] for repeat in repeats))) for run in self.runs]
+        starts = np.cumsum([0, *(len(self.runs[0].repeats[repeat]) for repeat in repeats)])[:-1]
+        if self.settings.paired:
+            return [np.add.reduceat(labels.joint(*folds), starts) * np.minimum(*self.fractions)]
+        return [
+            np.add.reduceat(labels.counts(of_run), starts) * fraction
+            for of_run, fraction in zip(folds, self.fractions, strict=True)
+        ]
+
+    def _draws(
+        self, counts: Sequence[Floats], generator: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Return draws from the posterior of both runs' tables, given their effective counts."""
+        of = self.settings
+        draw = posterior.paired_draws if of.paired else posterior.independent_draws
+        return draw(*counts, of.draws, generator, alpha=of.alpha, predictive=of.predictive)
+
+    def _mean_draws(
+        self, counts: Sequence[Floats], share: float, generator: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Return draws of both runs' mean tables over fits, on new people.
+
+        Parameters
+        ----------
+        counts : the effective counts of repeats: one joint table for paired runs, otherwise one
+            each.
+        share : the share of rows that a repeat tests.
+        """
+        paired = self.settings.paired
+        tables = np.stack(posterior.margins(counts[0]) if paired else counts, axis=1)
+        tables = tables / tables.sum(axis=(-1, -2), keepdims=True)
+        draw = partial(mean_table_draws, draws=self.settings.draws, generator=generator)
+        if paired:
+            drawn = draw(tables, share)
+            return drawn[:, 0], drawn[:, 1]
+        return draw(tables[:, 0], share), draw(tables[:, 1], share)
 
 
 def values_in_splits(
@@ -527,52 +608,8 @@ def values_in_splits(
     return values[defined], kept, share
 
 
-def _compare_in_splits(
-    runs: tuple[RunPredictions, RunPredictions],
-    repeats: Sequence[int],
-    goals: Sequence[comparing.Objective],
-    settings: Settings,
-) -> comparing.Comparison:
-    """Return the comparison of two runs by their values in the splits, in pairs.
-
-    What is no function of confusion counts, such as a loss, has one value in a split. Its mean's
-    posterior is that of the Bayesian correlated t-test; so is that of the mean tables which any
-    other objective is computed from, by the same draws.
-    """
-    others = [goal for goal in goals if not goal.of_counts]
-    stored, folds, share = values_in_splits(runs, repeats, others, settings)
-
-    def generator() -> np.random.Generator:
-        """Return the generator of the same draws for every objective."""
-        return rng(settings.seed, "comparison in splits", runs[0].people.name, repeats[0])
-
-    student = student_draws(len(stored), settings.draws, generator())
-    tables: Floats | None = None
-    leads: list[Floats] = []
-    rope: list[float] = []
-    for goal in goals:
-        if goal.of_counts:
-            if tables is None:
-                labels = _labels_of(runs[0].people, settings.protect or runs[0].protect)
-                counts = np.stack([labels.counts(of_run) for of_run in folds], axis=1)
-                shares = counts / counts.sum(axis=(-1, -2), keepdims=True)
-                tables = mean_table_draws(
-                    shares, share, draws=settings.draws, generator=generator()
-                )
-            leads.append(goal(tables[:, 0]) - goal(tables[:, 1]))
-            rope.append(goal.metric.epsilon)
-        else:
-            values = stored[..., others.index(goal)]
-            leads.append(comparing.lead_of_values(values, goal, share, student))
-            rope.append(goal.metric.negligible(values))
-    return comparing.Comparison.of(leads, settings.objectives, settings.rope or rope)
-
-
 def _stored_values(
-    run: RunPredictions,
-    goal: comparing.Objective,
-    settings: Settings,
-    places: Sequence[tuple[int, int]],
+    run: RunPredictions, goal: comparing.Objective, settings: Settings, places: Sequence[_Split]
 ) -> Floats:
     """Return a metric's value in each split of a run, (J,); NaN where it is undefined.
 
@@ -589,31 +626,6 @@ def _stored_values(
         raise several_values(name, rows)
     value_of = rows.set_index(["repeat", "fold"])["value"]
     return value_of.reindex(pd.MultiIndex.from_tuples(places)).to_numpy(float)
-
-
-def _effective_counts(
-    runs: tuple[RunPredictions, RunPredictions],
-    repeats: Sequence[int],
-    fractions: Sequence[Floats],
-    settings: Settings,
-) -> list[Floats]:
-    """Return the effective counts of both runs' pooled folds of J repeats, (J, G, C) each.
-
-    Paired runs have one joint table, others one table each. A joint table has the smaller of the
-    two effective sample fractions.
-    """
-    labels = _labels_of(runs[0].people, settings.protect or runs[0].protect)
-    _check_folds(runs, repeats)
-    folds_of_runs = [[run.repeats[repeat] for repeat in repeats] for run in runs]
-    starts = np.cumsum([0, *map(len, folds_of_runs[0])])[:-1]
-    first_folds, second_folds = (list(chain(*folds)) for folds in folds_of_runs)
-    if settings.paired:
-        pooled = np.add.reduceat(labels.joint(first_folds, second_folds), starts)
-        return [pooled * np.minimum(*fractions)]
-    return [
-        np.add.reduceat(labels.counts(folds), starts) * fraction
-        for folds, fraction in zip((first_folds, second_folds), fractions, strict=True)
-    ]
 
 
 def _check_folds(runs: Sequence[RunPredictions], repeats: Sequence[int]) -> None:
@@ -756,35 +768,6 @@ def effective_sample_fraction(
     folds = len(next(iter(run.repeats.values())))
     ratio = ratios(run) if ratios and settings.relative and folds > 1 else None
     return settings.shrinkage(folds, ratio)
-
-
-def _draws(
-    counts: Sequence[Floats], settings: Settings, generator: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Return draws from the posterior of both runs' tables, given their effective counts."""
-    options: dict[str, Any] = {"alpha": settings.alpha, "predictive": settings.predictive}
-    if settings.paired:
-        return posterior.paired_draws(counts[0], settings.draws, generator, **options)
-    return posterior.independent_draws(counts[0], counts[1], settings.draws, generator, **options)
-
-
-def _mean_draws(
-    counts: Sequence[Floats], share: float, settings: Settings, generator: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Return draws of both runs' mean tables over fits, on new people.
-
-    Parameters
-    ----------
-    counts : the effective counts of repeats: one joint table for paired runs, otherwise one each.
-    share : the share of rows that a repeat tests.
-    """
-    tables = np.stack(posterior.margins(counts[0]) if settings.paired else counts, axis=1)
-    tables = tables / tables.sum(axis=(-1, -2), keepdims=True)
-    draw = partial(mean_table_draws, draws=settings.draws, generator=generator)
-    if settings.paired:
-        drawn = draw(tables, share)
-        return drawn[:, 0], drawn[:, 1]
-    return draw(tables[:, 0], share), draw(tables[:, 1], share)
 
 
 def every_pair(
@@ -952,14 +935,11 @@ def _most_halvings(runs: Sequence[Run]) -> Run | None:
 _PARTS = ("learner", "intervention", "method")
 
 
-def candidates(
-    dataset: str, protect: str, catalogue: Catalogue
-) -> tuple[list[Run], list[dict[str, str]]]:
+def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Run]:
     """Return the runs of a data set that have split, seed and protected attributes in common.
 
-    With each is the name of its ``learner``, ``intervention`` and ``method``. Of
-    several such sets, the largest is returned. Among runs that differ only in their evaluator, the
-    one with most relaxations is kept. Runs that weigh their rows are left out.
+    Of several such sets, the largest is returned. Among runs that differ only in their evaluator,
+    the one with most relaxations is kept. Runs that weigh their rows are left out.
 
     Parameters
     ----------
@@ -984,7 +964,7 @@ def candidates(
         values = {"count": "1" if largest else "no", "by": f" by {protect}" if protect else ""}
         folder = catalogue.folder
         raise UserError(said("comparison", "too_few", folder=folder, dataset=dataset, **values))
-    return largest, names_of_parts(largest)
+    return largest
 
 
 def names_of_parts(runs: Sequence[Run]) -> list[dict[str, str]]:
@@ -1007,14 +987,10 @@ def _relaxations(run: Run) -> int:
 
 
 def _run_points(
-    run: RunPredictions,
-    protect: tuple[str, ...],
-    metrics: Iterable[str] = comparing.METRICS,
-    *,
-    repeats: str = AVERAGED,
+    run: RunPredictions, metrics: Iterable[str], repeats: str = AVERAGED
 ) -> dict[str, dict[str, float]]:
     """Return a run's error and gap for every metric of gaps, with their variances."""
-    labels = _labels_of(run.people, protect or run.protect)
+    labels = _labels_of(run.people, run.protect)
     counts = [labels.counts(folds) for folds in run.repeats.values()]
     share = float("nan") if repeats == TYPICAL else _tested_share(run)
     return comparing.points(np.array(counts), run.people.name, metrics, test_share=share)
@@ -1024,8 +1000,6 @@ def tradeoff(
     runs: Sequence[RunPredictions],
     names: Sequence[Mapping[str, str]],
     curve: pd.DataFrame,
-    protect: tuple[str, ...],
-    *,
     repeats: str = AVERAGED,
 ) -> pd.DataFrame:
     """Return a row for every metric of `METRICS` and run, of the runs' headline gap first.
@@ -1041,9 +1015,9 @@ def tradeoff(
     ``postprocessed_error`` (of the frontier at a gap no larger).
     """
     metrics = [*dict.fromkeys([headline_of(runs) or comparing.METRICS[0], *comparing.METRICS])]
-    points_of_runs = [_run_points(run, protect, metrics, repeats=repeats) for run in runs]
+    points_of_runs = [_run_points(run, metrics, repeats) for run in runs]
     table = comparing.point_table([run.id for run in runs], names, points_of_runs)
-    settings = Settings(rope=(0.0, 0.0), draws=comparing.DRAWS, protect=protect, repeats=repeats)
+    settings = Settings(rope=(0.0, 0.0), draws=comparing.DRAWS, repeats=repeats)
     table["certainty"] = np.concatenate([_certainty(runs, name, settings) for name in metrics])
     postprocessed = [
         comparing.at_equal_fairness(curve, metric, gap)

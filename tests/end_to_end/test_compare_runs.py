@@ -490,7 +490,8 @@ def tradeoffs(tmp_path_factory):
 @pytest.mark.thorough
 def test_runs_of_one_split_are_found_once_each_and_named(tradeoffs):
     ids, found = tradeoffs.ids, Catalogue(tradeoffs.folder)
-    runs, names = pairs.candidates("simulated", "", found)
+    runs = pairs.candidates("simulated", "", found)
+    names = pairs.names_of_parts(runs)
     result = {run.id: of_run for run, of_run in zip(runs, names, strict=True)}
     assert set(result) == {ids[name] for name in ("postprocessed", "reweighing", "ensemble")}
     assert result[ids["reweighing"]] == {
@@ -519,7 +520,7 @@ def test_namesakes_are_told_apart_by_the_options_that_differ():
 def test_points_are_the_metrics_and_the_spread_is_the_posteriors(tradeoffs):
     stored = Catalogue(tradeoffs.folder).one(tradeoffs.ids["postprocessed"])
     metrics, run = values_of(stored.all_metrics()), pairs.load_predictions(stored)
-    result = pairs._run_points(run, run.protect, repeats="typical")
+    result = pairs._run_points(run, METRICS, "typical")
     error = metrics.query("metric == 'error_rate' and attribute == ''")
     for name in METRICS:
         gap = metrics.query(f"metric == '{name}' and attribute == '{run.protect[0]}'")["value"]
@@ -532,7 +533,7 @@ def test_points_are_the_metrics_and_the_spread_is_the_posteriors(tradeoffs):
     mean = (wrong + 2) / (size + 4)
     variance = ((size / size.sum()) ** 2 * mean * (1 - mean) / (size + 5)).sum()
     assert result[METRICS[0]]["error_variance"] == pytest.approx(variance, rel=0.15)
-    averaged = pairs._run_points(run, run.protect)[METRICS[0]]
+    averaged = pairs._run_points(run, METRICS)[METRICS[0]]
     assert averaged["error"] == result[METRICS[0]]["error"]
     assert averaged["error_variance"] > 0
 

@@ -231,7 +231,8 @@ def _draw_tradeoff(
     if not runs_of_data.runs:
         raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
     counted = cli.counted_runs(runs_of_data, (), purpose)
-    stored, names = comparing.candidates(dataset, protect, counted)
+    stored = comparing.candidates(dataset, protect, counted)
+    names = comparing.names_of_parts(stored)
     protect = stored[0].protect
     others: dict[str, list[str]] = {}
     for run in counted:
@@ -247,7 +248,7 @@ def _draw_tradeoff(
     if len(curve):
         name_of_base = names[plain[curve["base"].iloc[0]]]
         base = f"{name_of_base['learner']}, {name_of_base['method']}"
-    table = comparing.tradeoff(runs, names, curve, runs[0].protect, repeats=repeats)
+    table = comparing.tradeoff(runs, names, curve, repeats)
     title = f"{dataset} by {protect}, {len(runs)} runs"
     spread = comparing.SPREADS[repeats]
     print_document(

@@ -88,7 +88,7 @@ def _people(place: Place) -> Any:
 
 
 def _figures(place: Place) -> None:
-    if damaged := runs.damaged_figures(place.one):
+    if damaged := place.one.damaged_figures():
         raise UserError(", ".join(damaged))
 
 

@@ -28,7 +28,7 @@ import pandas as pd
 from benchmarks.measure import ROOT
 from fairbench.evaluation.table import COSTS
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import CorruptCellError, Run, Store, damaged_figures, damaged_files
+from fairbench.results.runs import CorruptCellError, Run, Store
 from fairbench.results.tables import rows_stored, stored_people
 
 CELLS, JOBS = 60, 3
@@ -119,7 +119,7 @@ def missing(folder: Path) -> Iterator[str]:
         if not run.environment:
             yield f"{path.name}: not finished"
             continue
-        yield from (f"{run.id}: {name}" for name in [*damaged_files(run), *damaged_figures(run)])
+        yield from (f"{run.id}: {name}" for name in [*run.damaged_files(), *run.damaged_figures()])
         if not rows_stored(results, run.environment["rows"]):
             yield f"{run.id}: rows"
         if stored_people(results, run.environment["data"]) is None:

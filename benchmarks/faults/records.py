@@ -48,7 +48,7 @@ from fairbench.experiments.execute import carry_out
 from fairbench.results import catalogue, tables
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import Parts
-from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
+from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store
 from fairbench.results.upkeep import MANIFEST, read_sweeps, unpack
 from fairbench.tracking.importer import NOTE, read_note
 from fairbench_label.session import StateFile
@@ -408,7 +408,7 @@ READ: Mapping[str, tuple[Read, ...]] = {
     "rows of a split": (lambda at, run: _run(at, run).predictions(),),
     "people": (lambda at, run: _run(at, run).people(),),
     "cell": (lambda at, run: [Store(at.results).read(cell) for cell in _run(at, run).cells()],),
-    "list of figures": (lambda at, run: damaged_figures(_run(at, run)),),
+    "list of figures": (lambda at, run: _run(at, run).damaged_figures(),),
     "outcomes of a sweep": (lambda at, run: read_sweeps(at.results),),
     "note of MLflow": (lambda at, run: read_note(at.results, {"a": "b"}, (1,)),),
     "study": (lambda at, run: tuning.begin_study(_study(at), _ASKED, again=False),),

@@ -25,21 +25,13 @@ from fairbench.components import CONF, files_of
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
 from fairbench.core.options import check_limits, declared_names, meanings, option, value_word
 from fairbench.core.text import said
-from fairbench.results.record import PURPOSES, refuse_pack
+from fairbench.results import record
 
 if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
-GROUPS: Mapping[str, str] = {
-    "dataset": "the rows, with their target and sensitive attributes",
-    "split": "which rows are for training, validation and test",
-    "learner": "the model that is fitted",
-    "intervention": "what makes it fairer, before, while or after it is fitted",
-    "method": "how models are fitted, and how uncertain a prediction is",
-    "evaluator": "which metrics are computed, and how",
-    "consistency": "an option that is varied, to see whether uncertainties stay the same",
-    "tracking": "where finished runs are logged",
-}
+# What a run is made of; what each is, is in `sentences.toml`.
+GROUPS = (*record.GROUPS, "consistency", "tracking")
 
 
 def options_of_run() -> list[str]:
@@ -363,7 +355,7 @@ PURPOSE: Any = option(
     (),
     "Runs that were made for one of these; by default demos and tuning are left out.",
     shown="[demo|tuning|paper|study,...]",
-    choices=PURPOSES,
+    choices=record.PURPOSES,
 )
 
 
@@ -456,7 +448,8 @@ def counted_runs(runs: Catalogue, words: Sequence[str], purposes: Sequence[str] 
     return selected
 
 
-ALL = "all"  # the word after --help that explains every option
+HELP = ("--help", "-h", "help")
+ALL = "all"  # the word after these that explains every option
 
 
 def typed_command() -> str:
@@ -546,8 +539,12 @@ class Command:
         parts = self.options
         return _asked(parts, words) if isinstance(parts, tuple) else read(parts, words)
 
-    def carry_out(self, words: Sequence[str]) -> int:
-        """Do what the words ask for, and return the exit status.
+    def carry_out(self, words: Sequence[str], name: str, text: str) -> int:
+        """Do what the words ask for, or print the help, and return the exit status.
+
+        Parameters
+        ----------
+        name, text : as :meth:`help` takes them.
 
         Raises
         ------
@@ -555,15 +552,18 @@ class Command:
         """
         from fairbench.core.processes import using
 
+        if any(word in HELP for word in words):
+            print(self.help(name, text, whole=ALL in words))
+            return 0
         options = self.read(words)
-        for name, declared in self.declared.items():
+        for option_name, declared in self.declared.items():
             needed = declared.metadata.get("needed")
-            if needed and getattr(options, name) in _NO_VALUE:
+            if needed and getattr(options, option_name) in _NO_VALUE:
                 raise UserError(needed)
         folder = getattr(options, "results", None)
         if folder is None:
             return self.run(options) or 0
-        refuse_pack(folder)
+        record.refuse_pack(folder)
         with using(folder, make=False) if self.holds else nullcontext():
             return self.run(options) or 0
 
@@ -580,14 +580,14 @@ class Command:
         """
         options = sorted(self.declared.values(), key=lambda option: option.name == "results")
         paragraphs = inspect.cleandoc(text).split("\n\n")
-        page = f"{_help_page(name, paragraphs, options, self.examples)}\n\n{TERMS}"
+        page = f"{self._page(name, paragraphs, options)}\n\n{TERMS}"
         if whole or page.count("\n") < _SCREEN:
             return page
         shown = [option for option in options if option.metadata["main"] or option.argument]
         shown = shown if any(not option.argument for option in shown) else options
         paragraphs = paragraphs[:2]
         while True:
-            brief = _help_page(name, paragraphs, shown, self.examples[:_FEW], brief=True)
+            brief = self._page(name, paragraphs, shown, brief=True)
             left_out = len(options) - len(shown)
             more = f"{left_out} further options" if left_out else "all of it"
             brief = f"{brief}\n\n{name} --help {ALL} explains {more}.\n{TERMS}"
@@ -597,6 +597,51 @@ class Command:
                 shown = shown[:-1]
             else:
                 paragraphs = paragraphs[:-1]
+
+    def _page(
+        self, name: str, paragraphs: Sequence[str], options: Sequence[_Option], brief: bool = False
+    ) -> str:
+        """Return the help with these paragraphs and options.
+
+        Parameters
+        ----------
+        brief : whether options are explained by their first sentences alone, with few examples.
+        """
+
+        def explained(option: _Option, more: str = "") -> str:
+            """Return what an option means, and more."""
+            text = option.sentence
+            return f"{text.partition('. ')[0].removesuffix('.')}." if brief else f"{text}{more}"
+
+        arguments = {
+            f"{option.argument} ..." if option.listed else option.argument: option
+            for option in options
+            if option.argument
+        }
+        words = [*(f"[{word}]" for word in arguments), *["[OPTION=VALUE ...]"] * bool(options)]
+        parts = [" ".join([name, *words]), _paragraphs("\n\n".join(paragraphs))]
+        if arguments:
+            also = {
+                word: "" if argument.pairs else f" Or {argument.name}={_value_shown(argument)}."
+                for word, argument in arguments.items()
+            }
+            rows = [(word, explained(option, also[word])) for word, option in arguments.items()]
+            parts.append("Arguments\n" + table(rows))
+        sections: dict[str, list[tuple[str, str]]] = {}
+        untitled: list[tuple[str, str]] = []
+        for named in options:
+            if named.argument:
+                continue
+            rows = sections.setdefault(named.title, []) if named.title else untitled
+            meaning = explained(named, _default_shown(named))
+            rows.append((f"{named.name}={_value_shown(named)}", meaning))
+        if untitled:
+            sections["Output and everything else" if sections else _OPTIONS] = untitled
+        widest = max((len(first) for rows in sections.values() for first, _ in rows), default=0)
+        parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
+        if examples := self.examples[: _FEW if brief else None]:
+            parts.append("Examples\n" + "\n".join(f"  {example}" for example in examples))
+        return "\n\n".join(parts)
 
 
 def command(run: Callable[..., int | None], *parts: type[Any], holds: bool = True) -> Command:
@@ -625,57 +670,6 @@ def _of_parameters(run: Callable[..., int | None]) -> tuple[Any, Callable[[Any],
     declared = [(name, kinds[name], parameters[name].default) for name in parameters]
     options = make_dataclass(run.__name__, declared, namespace={"__doc__": run.__doc__})
     return options, lambda given: run(**vars(given))
-
-
-def _help_page(
-    name: str,
-    paragraphs: Sequence[str],
-    options: Sequence[_Option],
-    examples: Sequence[str],
-    *,
-    brief: bool = False,
-) -> str:
-    """Return the help of a command with these paragraphs, options and examples.
-
-    Parameters
-    ----------
-    brief : whether options are explained by their first sentences alone.
-    """
-
-    def explained(option: _Option, more: str = "") -> str:
-        """Return what an option means, and more."""
-        text = option.sentence
-        return f"{text.partition('. ')[0].removesuffix('.')}." if brief else f"{text}{more}"
-
-    arguments = {
-        f"{option.argument} ..." if option.listed else option.argument: option
-        for option in options
-        if option.argument
-    }
-    words = [*(f"[{word}]" for word in arguments), *["[OPTION=VALUE ...]"] * bool(options)]
-    parts = [" ".join([name, *words]), _paragraphs("\n\n".join(paragraphs))]
-    if arguments:
-        also = {
-            word: "" if argument.pairs else f" Or {argument.name}={_value_shown(argument)}."
-            for word, argument in arguments.items()
-        }
-        rows = [(word, explained(option, also[word])) for word, option in arguments.items()]
-        parts.append("Arguments\n" + table(rows))
-    sections: dict[str, list[tuple[str, str]]] = {}
-    untitled: list[tuple[str, str]] = []
-    for named in options:
-        if named.argument:
-            continue
-        rows = sections.setdefault(named.title, []) if named.title else untitled
-        meaning = explained(named, _default_shown(named))
-        rows.append((f"{named.name}={_value_shown(named)}", meaning))
-    if untitled:
-        sections["Output and everything else" if sections else _OPTIONS] = untitled
-    widest = max((len(first) for rows in sections.values() for first, _ in rows), default=0)
-    parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
-    if examples:
-        parts.append("Examples\n" + "\n".join(f"  {example}" for example in examples))
-    return "\n\n".join(parts)
 
 
 _OPTIONS = "Options, in any place"

@@ -24,11 +24,7 @@ from fairbench.cli.command import GROUPS, items, options_of_run
 from fairbench.components import CONF, files_of, parts_of
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import said, shortened
-from fairbench.experiments.configuration import (
-    Config,
-    experiments_in,
-    own_folders,
-)
+from fairbench.experiments.configuration import Config, experiments_in, own_folders
 from fairbench.experiments.execute import Executor, executor
 
 if TYPE_CHECKING:

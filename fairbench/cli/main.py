@@ -19,7 +19,6 @@ from fairbench.core.memory import check_address_space, limit_memory
 from fairbench.core.processes import source_date
 from fairbench.core.text import said
 
-_HELP = ("--help", "-h", "help")
 _FOLDER = Path(__file__).resolve().parent / "verbs"
 # The verbs of fairbench itself, under the titles of the help.
 EXTENSIONS = "Extensions"
@@ -67,13 +66,12 @@ def run_command(words: list[str], *, alone: bool = False) -> int:
         source_date()
         if not _COMPUTING & {*words}:
             limit_memory()
-    help_words = [word for word in words if word in _HELP]
     plain = _plain(words)
     if words[:1] == ["--version"]:
         print(f"fairbench {VERSION}")
         return 0
     if not plain:
-        if words and not help_words:
+        if words and not {*words} & {*cli.HELP}:
             raise UserError("no verb is given, such as report: fairbench --help lists them")
         print(_overview())
         return 0
@@ -87,7 +85,7 @@ def run_command(words: list[str], *, alone: bool = False) -> int:
 
 def _plain(words: Sequence[str]) -> list[str]:
     """Return the words that are no options, and do not ask for help."""
-    return [word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")]
+    return [word for word in words if not ("=" in word or word in cli.HELP or word[:1] == "-")]
 
 
 def _module_of(verb: str) -> Any:
@@ -112,28 +110,16 @@ def verbs() -> list[str]:
 
 def _overview() -> str:
     """Return the text of ``fairbench --help``, without importing any verb."""
-    by_section = {
-        section: [
-            (verb, _first_line(_FOLDER / f"{_BESIDE.get(verb, verb)}.py", verb))
-            for verb in verbs_of_it
-        ]
+    tables = {
+        section: [(verb, _first_line(verb)) for verb in verbs_of_it]
         for section, verbs_of_it in SECTIONS.items()
     }
-    by_section[EXTENSIONS] = [(v, _of_extension(v)) for v in extensions.added(extensions.VERBS)]
-    widest = max(len(verb) for rows in by_section.values() for verb, _ in rows)
-    return "\n\n".join(
-        [
-            "fairbench VERB [name=value ...]",
-            "Is this model fair, and how sure are we?",
-            *(
-                f"{section}\n{cli.table(rows, widest)}"
-                for section, rows in by_section.items()
-                if rows
-            ),
-            "fairbench VERB --help lists what a verb takes; fairbench --version is the version.",
-            cli.TERMS,
-        ]
-    )
+    tables[EXTENSIONS] = [(v, _of_extension(v)) for v in extensions.added(extensions.VERBS)]
+    widest = max(len(verb) for rows in tables.values() for verb, _ in rows)
+    parts = ["fairbench VERB [name=value ...]", "Is this model fair, and how sure are we?"]
+    parts += [f"{section}\n{cli.table(rows, widest)}" for section, rows in tables.items() if rows]
+    more = "fairbench VERB --help lists what a verb takes; fairbench --version is the version."
+    return "\n\n".join([*parts, more, cli.TERMS])
 
 
 def _of_extension(verb: str) -> str:
@@ -141,11 +127,13 @@ def _of_extension(verb: str) -> str:
     if verb in OWN_VERBS:
         return "(an extension adds this verb, too, which is not used)"
     problem = extensions.problem_of(verb)
-    return f"({problem})" if problem else _first_line(extensions.file_of(verb))
+    return f"({problem})" if problem else _first_line(verb)
 
 
-def _first_line(path: Path | None, verb: str = "") -> str:
-    """Return the first line of the docstring on a verb in a file, without importing it."""
+def _first_line(verb: str) -> str:
+    """Return the first line of the docstring on a verb, without importing it."""
+    own = _FOLDER / f"{_BESIDE.get(verb, verb)}.py"
+    path = own if verb in OWN_VERBS else extensions.file_of(verb)
     node: Any = ast.parse(path.read_text(encoding="utf-8") if path else "")
     if verb in _BESIDE:
         (node,) = (part for part in node.body if getattr(part, "name", "") == verb)
@@ -162,15 +150,16 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
     """
     text = module.__doc__ or ""
     if hasattr(module, "COMMAND"):
-        return _run_words(name, text, module.COMMAND, words)
+        command: Command = module.COMMAND
+        return command.carry_out(words, name, text)
     commands: Mapping[str, Command] = module.COMMANDS
-    asks_for_help = any(word in _HELP for word in words)
+    asks_for_help = any(word in cli.HELP for word in words)
     part = next((word for word in _plain(words) if not (asks_for_help and word == cli.ALL)), "")
     of_verb = commands[""].declared.values() if "" in commands else ()
     takes_words = any(option.argument for option in of_verb)
     if part in commands and part:
         words.remove(part)
-        return _run_words(f"{name} {part}", commands[part].sentence, commands[part], words)
+        return commands[part].carry_out(words, f"{name} {part}", commands[part].sentence)
     if part and not takes_words:
         raise _unknown_part(name, part, commands)
     if asks_for_help and not takes_words:
@@ -178,7 +167,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
         return 0
     if "" not in commands:
         raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
-    return _run_words(name, text, commands[""], words)
+    return commands[""].carry_out(words, name, text)
 
 
 def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:
@@ -188,21 +177,3 @@ def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> User
         parts = ", ".join(of_files)
         return UserError(said("cli", "no_part", verb=verb, part=part, parts=parts, one=of_files[0]))
     return unknown_name(f"part of {verb}", part, filter(None, commands))
-
-
-def _run_words(name: str, text: str, command: Command, words: Sequence[str]) -> int:
-    """Do what the words ask of a command, or print its help; return the exit status.
-
-    Parameters
-    ----------
-    name : as it is typed, such as ``fairbench report``.
-    text : what the command does, for its help.
-
-    Raises
-    ------
-    UserError : the words cannot be read, or what they ask for cannot be done.
-    """
-    if any(word in _HELP for word in words):
-        print(command.help(name, text, whole=cli.ALL in words))
-        return 0
-    return command.carry_out(words)

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from fairbench.core.errors import UserError
+from fairbench.core.text import said
 
 _HERE = Path(__file__).resolve().parent
 CHECKOUT = _HERE.parents[1]  # where it is one, the folder that has all of them and ``docs``
@@ -65,10 +66,7 @@ def _installed() -> list[Path]:
     for point in sorted(entry_points(group="fairbench.components"), key=lambda point: point.name):
         spec = find_spec(point.value)
         if spec is None or not spec.submodule_search_locations:
-            raise UserError(
-                f"the entry point '{point.name}' of fairbench.components names {point.value}, "
-                "which is no package"
-            )
+            raise UserError(said("core", "no_package", point=point))
         places += [Path(location) for location in spec.submodule_search_locations]
     return places
 
@@ -91,10 +89,8 @@ def _add(folder: Path, others: list[Path]) -> None:
         for path in own.glob("*.py"):
             for other in others:
                 if path.stem != "__init__" and (other / place / path.name).exists():
-                    raise UserError(
-                        f"{path} has the name of {other / place / path.name}: rename it, so that "
-                        "it is plain which of them a configuration means"
-                    )
+                    namesake = other / place / path.name
+                    raise UserError(said("core", "namesake", path=path, other=namesake))
         package = import_module(f"{__name__}.{place.replace('/', '.')}")
         package.__path__.append(str(own))
 
@@ -145,10 +141,8 @@ def imported(name: str) -> ModuleType:
         return import_module(full)
     except ModuleNotFoundError as error:
         if f"{full}.".startswith(f"{error.name}."):
-            raise UserError(
-                f"a configuration names the module {name}, which is in none of "
-                f"{', '.join(map(str, folders()))}"
-            ) from error
+            places = ", ".join(map(str, folders()))
+            raise UserError(said("core", "no_module", name=name, folders=places)) from error
         raise
 
 

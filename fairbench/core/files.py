@@ -141,22 +141,18 @@ def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
     ------
     StrangeFileError : a link leads to the folder.
     """
-    files: list[str] = []
-    folders: list[str] = []
-    other_names: list[str] = []
+    found: tuple[list[str], list[str], list[str]] = [], [], []
     with (
         contextlib.suppress(FileNotFoundError, NotADirectoryError),
         within(folder) as handle,
         os.scandir(handle) as entries,
     ):
         for entry in entries:
-            if entry.is_file(follow_symlinks=False):
-                files.append(entry.name)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
-            else:
-                other_names.append(entry.name)
-    return sorted(files), sorted(folders), sorted(other_names)
+            is_file = entry.is_file(follow_symlinks=False)
+            is_folder = entry.is_dir(follow_symlinks=False)
+            found[0 if is_file else 1 if is_folder else 2].append(entry.name)
+    files, folders, others = map(sorted, found)
+    return files, folders, others
 
 
 def is_file(path: Path) -> bool:
@@ -562,7 +558,7 @@ def table_within(
     source = pa.BufferReader(content) if isinstance(content, bytes) else content
     with ParquetFile(source) as file:  # half the time of pq.read_table
         fields = [field for field in file.schema_arrow if columns is None or field.name in columns]
-        long = check_parquet(file, name, columns=columns)
+        long = check_parquet(file, name, columns, None)
         only = None if columns is None else [field.name for field in fields]
         kept = [field.name for field in fields if field.name in {*long, *dictionaries}]
         threads = source.size() >= _MANY

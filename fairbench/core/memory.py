@@ -6,7 +6,6 @@ its footer or its size. The process itself is limited too, where the environment
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 from collections.abc import Collection, Sequence
@@ -48,11 +47,7 @@ FIELD, COLUMN = 24, 20_000
 
 
 def check_parquet(
-    file: ParquetFile,
-    name: str,
-    *,
-    columns: Collection[str] | None = None,
-    groups: Sequence[int] | None = None,
+    file: ParquetFile, name: str, columns: Collection[str] | None, groups: Sequence[int] | None
 ) -> list[str]:
     """Refuse a Parquet file whose columns would take more memory than is allowed, by its footer.
 
@@ -60,8 +55,8 @@ def check_parquet(
     ----------
     file : the open file.
     name : what messages call the file.
-    columns : the columns that are read; all by default.
-    groups : the row groups that are read; all by default.
+    columns : the columns that are read; None for all.
+    groups : the row groups that are read; None for all.
 
     Returns
     -------
@@ -211,16 +206,3 @@ def limit_memory() -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
         limits = [limit for limit in (soft, hard, most) if limit != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
-
-
-def out_of_memory(error: BaseException) -> str:
-    """Say in a line that memory ran out, where that is the reason of an error; "" if it is not."""
-    if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        return f"a package could not be loaded, for lack of memory or else: {reason[:200]}"
-    lacking = isinstance(error, OSError) and error.errno == errno.ENOMEM
-    if not (lacking or isinstance(error, MemoryError)):
-        return ""
-    setting = os.environ.get(MEMORY)
-    allowed = f"{MEMORY}={setting} allows no more (GB)" if setting else "the system gives no more"
-    return f"this takes more memory than there is: {allowed}"

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from fairbench.core import files
 from fairbench.core.errors import OTHERS_USE_IT, OpenQuestions, UserError, note, refused, warn
 from fairbench.core.files import StrangeFileError, opened
-from fairbench.core.memory import out_of_memory
+from fairbench.core.memory import MEMORY
 from fairbench.core.text import quoted, said, visible
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Worker:
         """Start the process; it waits for what is sent to it."""
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        self._process = context.Process(target=serve, args=(other, os.getpid()), daemon=True)
+        self._process = context.Process(target=_serve, args=(other, os.getpid()), daemon=True)
         self._process.start()
         other.close()
 
@@ -94,7 +94,7 @@ class Worker:
         self.pipe.close()
 
 
-def serve(pipe: Connection, parent: int) -> None:
+def _serve(pipe: Connection, parent: int) -> None:
     """Run a worker process: call each function that comes with its argument, send the result back.
 
     The worker watches its parent before it imports anything that takes time. Ctrl-C is left to the
@@ -299,12 +299,12 @@ def _own_mistake(error: BaseException) -> str:
     return f"{line}: {text}; correct the name"
 
 
-def _missing_package(error: ModuleNotFoundError) -> str:
+def _missing_package(error: BaseException) -> str:
     """Return which package is missing and what installs it; nothing if it is one of this project.
 
     The command is that of this very installation: of a checkout, or of the package.
     """
-    name = (error.name or "").partition(".")[0]
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if name in ("", "fairbench"):
         return ""
     extra = _extra_of(_MODULES.get(name, name)) or "benchmark"
@@ -327,6 +327,19 @@ def _extra_of(distribution: str) -> str:
     return ""
 
 
+def _out_of_memory(error: BaseException) -> str:
+    """Say in a line that memory ran out, where that is the reason of an error; "" if it is not."""
+    if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        return f"a package could not be loaded, for lack of memory or else: {reason[:200]}"
+    lacking = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    if not (lacking or isinstance(error, MemoryError)):
+        return ""
+    setting = os.environ.get(MEMORY)
+    allowed = f"{MEMORY}={setting} allows no more (GB)" if setting else "the system gives no more"
+    return f"this takes more memory than there is: {allowed}"
+
+
 _LONGEST = 2000  # signs of a reason, as long as a refusal that lists names may be
 _LONGEST_LINE, _LINES = 400, 100  # of a traceback: signs of a line, lines of its beginning and end
 
@@ -345,16 +358,12 @@ def failure(error: BaseException) -> tuple[str, str]:
         return str(error), ""
     if isinstance(error, UserError):
         return _cut(_text(error), _LONGEST), ""
-    if reason := _own_mistake(error):
-        return _cut(reason.partition("\n")[0], _LONGEST), ""
-    if isinstance(error, ModuleNotFoundError) and (reason := _missing_package(error)):
-        return reason, ""
-    if reason := out_of_memory(error):
-        return reason, ""
-    if isinstance(error, OSError) and error.strerror:  # a disk that is full or not to be had
-        return _cut(refused(error), _LONGEST), ""
-    first_line = f"{type(error).__name__}: {_text(error)}".partition("\n")[0]
-    return _cut(first_line, _LONGEST), _trace(error)
+    reason = _own_mistake(error) or _missing_package(error) or _out_of_memory(error)
+    if not reason and isinstance(error, OSError) and error.strerror:
+        reason = refused(error)  # a disk that is full or not to be had
+    trace = "" if reason else _trace(error)
+    first_line = (reason or f"{type(error).__name__}: {_text(error)}").partition("\n")[0]
+    return _cut(first_line, _LONGEST), trace
 
 
 def _text(error: BaseException) -> str:

@@ -412,25 +412,12 @@ _MARKDOWN = str.maketrans(
     {"&": "&amp;", "<": "&lt;", "|": "&#124;", **{sign: f"\\{sign}" for sign in "\\`*_[]~$#@"}}
 )
 _LINKS = re.compile(r"(?i)(://|www\.|mailto:|xmpp:)")
-# Lists, quotations, lines under headings, and rules.
-_BEGINS = re.compile(r"^(\d*)([-+.)](?=\s|$)|[>=]|-(?=[-\s]+$))")
 
 
 def markdown(text: str) -> str:
     """Return a text that stays within a line, or a cell of a table, of Markdown."""
     escaped = visible(text.replace("\n", " ")).translate(_MARKDOWN)
     return _LINKS.sub(lambda found: re.sub("([:.])", r"\\\1", found[0]), escaped)
-
-
-def markdown_paragraph(text: str) -> str:
-    """Return a text that is a paragraph or an item of Markdown, and no other kind of block."""
-    # Four blanks would make it code.
-    return _BEGINS.sub(r"\1\\\2", markdown(text).lstrip(" "), count=1)
-
-
-def word(text: str) -> str:
-    """Return a text for a word processor, its lines as lines."""
-    return visible(text, lines=True)
 
 
 def file_name(name: str) -> str:

@@ -850,7 +850,7 @@ def _distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
             if file.metadata.num_rows < MANY_ROWS or not is_plain:
                 return None
             for group in range(file.metadata.num_row_groups):
-                memory.check_parquet(file, path.name, columns=names, groups=[group])
+                memory.check_parquet(file, path.name, names, [group])
             for batch in file.iter_batches(_BATCH, columns=names):
                 rows = pa.Table.from_batches([batch]).select(names).rename_columns(keys)
                 numbered = rows.append_column("row", pa.array(np.arange(len(rows)) + rows_read))

@@ -661,12 +661,12 @@ def mend(
     ------
     UserError : the code, or a component's defaults, are no longer those that the run was made with.
     """
-    damaged = sorted({runs.place_of(run.path, name) for name in runs.damaged_files(run)})
+    damaged = sorted({runs.place_of(run.path, name) for name in run.damaged_files()})
     damaged += tables.damaged_people(run.results, run.environment["data"])
     damaged += tables.damaged_rows(run.results, run.environment["rows"])
     figures = is_folder(run.figures)
     if figures:
-        damaged += [run.figures / name for name in runs.damaged_figures(run)]
+        damaged += [run.figures / name for name in run.damaged_figures()]
     if damaged:
         planned = _prepared(run, conf, typed)
         if (planned.id, planned.fingerprint) != (run.id, run.environment["fingerprint"]):

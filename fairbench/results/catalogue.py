@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -450,33 +450,25 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: records.Parts) -> d
     try:
         index = unsealed_json(read_bytes(path, _LEAST + _PER_RUN * len(stamps)))
         values, runs = index["values"], index["runs"]
-        columns = zip(*(positions for _, positions, _ in runs.values()), strict=True)
-        plain = [
-            {
-                position: parts.shared(name, values[position], records.SUMMARY[name])[0]
-                for position in set(at)
-            }
-            for name, at in zip(_PLAIN, columns, strict=True)
-        ]
-        configs = [config for _, _, config in runs.values()]
-        if not all(config.keys() >= records.NEEDED for config in configs):
-            return {}
-        nested = {
-            part: parts.shared(part[0], values[part[1]], records.CONFIG[part[0]])[0]
-            for part in {part for config in configs for part in config.items()}
-        }
-        return {
-            run: {
-                **{
-                    name: of_runs[position]
-                    for name, of_runs, position in zip(_PLAIN, plain, positions, strict=True)
-                },
-                _NESTED: {part[0]: nested[part] for part in config.items()},
-                WRITTEN: stamp[2] / 1e9,
-            }
-            for run, (stamp, positions, config) in runs.items()
-            if tuple(stamp) == stamps.get(run)
-        }
+
+        @cache
+        def part(name: str, place: int, check: records.Check) -> Any:
+            return parts.shared(name, values[place], check)[0]
+
+        listed = {}
+        for run, (stamp, places, config) in runs.items():
+            if not config.keys() >= records.NEEDED:
+                return {}
+            if tuple(stamp) == stamps.get(run):
+                plain = zip(records.SUMMARY.items(), places, strict=True)
+                listed[run] = {
+                    **{name: part(name, place, check) for (name, check), place in plain},
+                    _NESTED: {
+                        name: part(name, config[name], records.CONFIG[name]) for name in config
+                    },
+                    WRITTEN: stamp[2] / 1e9,
+                }
+        return listed
     except UNREADABLE:
         return {}
 

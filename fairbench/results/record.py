@@ -214,8 +214,8 @@ class Parts:
         return self._kept[key]
 
 
-def _summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
-    """Return the configuration of a record and its entries `SUMMARY`, after checking them.
+def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
+    """Return a record, after checking all that is read of it, its configuration first.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def _summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, 
 
     Raises
     ------
-    DamagedError : an entry is none that a record has, or they are not of one run.
+    DamagedError, LookupError, TypeError, RecursionError : it is no record, or that of another run.
     """
     stored = values["config"]
     if not isinstance(stored, dict) or not NEEDED <= stored.keys() <= CONFIG.keys():
@@ -243,21 +243,10 @@ def _summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, 
         raise DamagedError("its names are not those of its configuration")
     if summary["seed"] != config["seed"]:
         raise DamagedError("its seed is not that of its configuration")
-    return {**summary, "config": config}
-
-
-def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
-    """Return a record, after checking all that is read of it; the arguments are `_summary_of`'s.
-
-    Raises
-    ------
-    DamagedError, LookupError, TypeError, RecursionError : it is no record, or that of another run.
-    """
-    summary = _summary_of(values, run, parts)
     for name, check in (*_REST.items(), *_LATER.items()):
         if (name in values or name in _REST) and not check(values.get(name)):
             raise DamagedError(f"{name} is none")
-    return {**values, **summary}
+    return {**values, **summary, "config": config}
 
 
 def run_name(chosen: Mapping[str, str]) -> str:

@@ -364,6 +364,23 @@ class Run:
                 raise files.DamagedError("an id of a cell is none")
         return ids
 
+    def damaged_files(self) -> list[str]:
+        """Return which of its `FILES` are missing or not as they were written."""
+        sums = self.environment["files"]
+        return [name for name in records.FILES if _sum(self.path, name) != sums.get(name)]
+
+    def damaged_figures(self) -> list[str]:
+        """Return which of its figures are missing or not as they were drawn."""
+        present = {*files.names_in(self.figures)[0]} - {DRAWN}
+        try:
+            drawn = files.unsealed_json(read_bytes(self.figures / DRAWN))["files"]
+            if not records.are_strings(drawn) or any(Path(name).name != name for name in drawn):
+                raise files.DamagedError("no list of files in the folder")
+        except files.UNREADABLE:
+            return sorted({*present, DRAWN})
+        of_both = sorted({*present, *drawn})
+        return [name for name in of_both if not _intact(self.figures / name, drawn)]
+
 
 def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str, Any]:
     """Return the record of a run's folder; empty if the run is not finished.
@@ -377,12 +394,6 @@ def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str
         )
     except files.UNREADABLE:
         return {}
-
-
-def damaged_files(run: Run) -> list[str]:
-    """Return which files of a finished run are missing or not as they were written."""
-    sums = run.environment["files"]
-    return [name for name in records.FILES if _sum(run.path, name) != sums.get(name)]
 
 
 def _sum(folder: Path, name: str) -> str | None:
@@ -466,18 +477,6 @@ def is_of_figures(name: str) -> bool:
     return name == DRAWN or name.endswith(".png")
 
 
-def damaged_figures(run: Run) -> list[str]:
-    """Return which of a run's figures are missing or not as they were drawn."""
-    present = {*files.names_in(run.figures)[0]} - {DRAWN}
-    try:
-        drawn: dict[str, str] = files.unsealed_json(read_bytes(run.figures / DRAWN))["files"]
-        if not records.are_strings(drawn) or any(Path(name).name != name for name in drawn):
-            raise files.DamagedError("no list of files in the folder")
-    except files.UNREADABLE:
-        return sorted({*present, DRAWN})
-    return [name for name in sorted({*present, *drawn}) if not _intact(run.figures / name, drawn)]
-
-
 def _intact(path: Path, sums: Mapping[str, str]) -> bool:
     try:
         return sha256(read_bytes(path, most_memory())) == sums.get(path.name)
@@ -546,7 +545,7 @@ class RunWriter(Run):
             tables.rows_stored(self.results, environment["rows"]),
             tables.stored_people(self.results, environment["data"]) is not None,
         )
-        damaged = {place_of(self.path, name) for name in damaged_files(self)}
+        damaged = {place_of(self.path, name) for name in self.damaged_files()}
         for path in damaged if all(shared) else ():
             set_aside(path, _AGAIN)
         return all(shared) and not damaged
@@ -569,7 +568,7 @@ class RunWriter(Run):
         """Say whether the run's figures are there and whole; damaged ones are set aside."""
         if not files.is_folder(self.figures):
             return False
-        if damaged_figures(self):
+        if self.damaged_figures():
             set_aside(self.figures, _DRAWN_AGAIN)
             return False
         return True

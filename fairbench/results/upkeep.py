@@ -82,17 +82,14 @@ def read_sweeps(results: Path) -> list[Sweep]:
     for folder in (parent / name for name in files.names_in(parent)[1]):
         if files.is_file(folder / _OUTCOMES):
             try:
-                sweeps.append(_read_sweep(folder))
+                jobs = json.loads(files.read_bytes(folder / _OUTCOMES, files.TEXT))
+                runs = dict.fromkeys(str(job["run"]) for job in jobs if job["status"] == "finished")
+                sweeps.append(
+                    (str(json.loads(files.read_bytes(folder / _NAME))["name"]), tuple(runs))
+                )
             except (OSError, ValueError, KeyError, TypeError):
                 warn(f"{folder} is left out: {_OUTCOMES} or {_NAME} in it cannot be read")
     return [(name, runs) for name, runs in sweeps if runs]
-
-
-def _read_sweep(folder: Path) -> Sweep:
-    """Return the sweep of a folder."""
-    outcomes = json.loads(files.read_bytes(folder / _OUTCOMES, files.TEXT))
-    runs = dict.fromkeys(str(row["run"]) for row in outcomes if row["status"] == "finished")
-    return str(json.loads(files.read_bytes(folder / _NAME))["name"]), tuple(runs)
 
 
 DAY = 24.0
@@ -335,7 +332,9 @@ def pack(
     ------
     UserError : a file is missing or damaged.
     """
-    store = Store(runs[0].results)
+    from fairbench.results import tables  # slow to import: listing runs does without
+
+    store = Store(results := runs[0].results)
     wanted = sorted({cell for run in runs for cell in run.cells()}) if cells else []
     present = list(filter(store.has, wanted))
     left_out: set[str] = set()
@@ -343,10 +342,31 @@ def pack(
     with files.atomic(out, mode=0o600) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.comment = _MARK + b"0" * _DIGITS
-            for name, content in _contents(runs, store, present, people, left_out):
+
+            def add(name: str, content: bytes) -> None:
                 sum_of_file = files.sha256(content)
                 listed.append({"path": name, "bytes": len(content), "sha256": sum_of_file})
                 archive.writestr(zip_entry(name), content)
+
+            for cell in present:
+                add(*_shared(results, store.cell_path(cell), sealed=True))
+            for split in sorted({str(run.environment["rows"]) for run in runs}):
+                if files.is_file(path := tables.rows_path(results, split)):
+                    if any(tables.damaged_rows(results, split)):
+                        raise _damaged(path)
+                    add(*_shared(results, path))
+            for data in sorted({str(run.environment["data"]) for run in runs}):
+                if files.is_file(path := tables.people_path(results, data)):
+                    shared = _shared(results, path, sealed=True)
+                    about = tables.read_people(results, data)
+                    if people or about.redistributable:
+                        add(*shared)
+                    else:
+                        left_out.add(about.name)
+            for run in runs:
+                for name in run.environment["files"]:
+                    add(f"runs/{run.id}/{name}", run.content(name))
+                add(f"runs/{run.id}/{LAST}", files.read_bytes(run.path / LAST))
             manifest = {
                 "format": FORMAT, "version": VERSION, "files": listed,
                 "written": {run.id: round(run.written * 1e9) for run in runs},
@@ -358,34 +378,6 @@ def pack(
         file.seek(-_DIGITS, os.SEEK_END)
         file.write(total.encode())
     return len(present), len(wanted) - len(present), left_out
-
-
-def _contents(
-    runs: Sequence[Run], store: Store, cells: Sequence[str], people: bool, left_out: set[str]
-) -> Iterator[tuple[str, bytes]]:
-    """Yield the path in the pack and the content of every file, what runs share before them."""
-    from fairbench.results import tables  # slow to import: listing runs does without
-
-    results = store.root
-    for cell in cells:
-        yield _shared(results, store.cell_path(cell), sealed=True)
-    for split in sorted({str(run.environment["rows"]) for run in runs}):
-        if files.is_file(path := tables.rows_path(results, split)):
-            if any(tables.damaged_rows(results, split)):
-                raise _damaged(path)
-            yield _shared(results, path)
-    for data in sorted({str(run.environment["data"]) for run in runs}):
-        if files.is_file(path := tables.people_path(results, data)):
-            name, content = _shared(results, path, sealed=True)
-            about = tables.read_people(results, data)
-            if people or about.redistributable:
-                yield name, content
-            else:
-                left_out.add(about.name)
-    for run in runs:
-        for name in run.environment["files"]:
-            yield f"runs/{run.id}/{name}", run.content(name)
-        yield f"runs/{run.id}/{LAST}", files.read_bytes(run.path / LAST)
 
 
 def _shared(results: Path, path: Path, *, sealed: bool = False) -> tuple[str, bytes]:
@@ -414,6 +406,8 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
     UserError : the file is no whole pack, or the folder has another run of the same id. Nothing is
         written then.
     """
+    from fairbench.results import tables
+
     with _reading(file):
         handle = files.opened(file)
     with open(handle, "rb") as stream:
@@ -421,12 +415,47 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
             archive = _checked_archive(stream)
             sums, written = _checked_manifest(archive, file, os.fstat(handle).st_size)
             _check_runs(archive, sums, written)
+
+        def content(name: str) -> bytes:
+            with _reading(file):
+                return unzipped(archive, name, memory.most_memory(), sums[name])
+
+        def write(name: str, mode: int = 0o666) -> None:
+            files.write_bytes(results / name, content(name), mode=mode, lasting=False)
+
         with using(results):  # from here on, so that a refused pack makes no folder
             for run in written:
                 if read_environment(path := results / "runs" / run) and not _has(sums, path / LAST):
                     told = {"run": run, "results": results, "file": file}
                     raise UserError(said("results", "other_run", **told))
-            return _write(file, archive, sums, written, results)
+            store, runs, cells = Store(results), 0, 0
+            for name in sums:
+                kind, stem = name.partition("/")[0], Path(name).stem
+                if kind == "cells" and not store.intact(stem):
+                    write(name)
+                    cells += 1
+                elif kind == "splits" and not tables.rows_stored(results, stem):
+                    write(name)
+                elif kind == "data" and tables.stored_people(results, stem) is None:
+                    files.make_private(results / "data")
+                    write(name, 0o600)
+            for run in written:
+                folder = f"runs/{run}/"
+                inside = [name for name in sums if name.startswith(folder) and LAST not in name]
+                if not all(_has(sums, results / name) for name in inside):
+                    contents = {Path(name).name: content(name) for name in inside}
+                    write_stored(results / folder, contents, lasting=False)
+            os.sync()
+            for run, finished in written.items():  # records last: then all else is on the disk
+                path = results / "runs" / run / LAST
+                if not _has(sums, path):
+                    runs += 1
+                    with files.atomic(path, lasting=False) as record:
+                        record.write(content(f"runs/{run}/{LAST}"))
+                        record.flush()  # of its time, whenever a kill comes
+                        os.utime(record.fileno(), ns=(finished, finished))
+            os.sync()
+            return runs, cells
 
 
 def _has(sums: Mapping[str, str], path: Path) -> bool:
@@ -524,51 +553,3 @@ def _check_runs(
             raise files.DamagedError(f"run {run} was finished at no time")
     if listed != {name: of for name, of in sums.items() if name.startswith("runs/")}:
         raise files.DamagedError("its runs have other files than their records list")
-
-
-def _write(
-    file: Path,
-    archive: zipfile.ZipFile,
-    sums: Mapping[str, str],
-    written: Mapping[str, int],
-    results: Path,
-) -> tuple[int, int]:
-    """Write what the folder lacks, the records of runs last; then all of it is on the disk."""
-    from fairbench.results import tables
-
-    runs = cells = 0
-
-    def content(name: str) -> bytes:
-        with _reading(file):
-            return unzipped(archive, name, memory.most_memory(), sums[name])
-
-    def write(name: str, mode: int = 0o666) -> None:
-        files.write_bytes(results / name, content(name), mode=mode, lasting=False)
-
-    store = Store(results)
-    for name in sums:
-        kind, stem = name.partition("/")[0], Path(name).stem
-        if kind == "cells" and not store.intact(stem):
-            write(name)
-            cells += 1
-        elif kind == "splits" and not tables.rows_stored(results, stem):
-            write(name)
-        elif kind == "data" and tables.stored_people(results, stem) is None:
-            files.make_private(results / "data")
-            write(name, 0o600)
-    for run in written:
-        inside = [name for name in sums if name.startswith(f"runs/{run}/") and LAST not in name]
-        if not all(_has(sums, results / name) for name in inside):
-            contents = {Path(name).name: content(name) for name in inside}
-            write_stored(results / "runs" / run, contents, lasting=False)
-    os.sync()
-    for run in written:
-        path = results / "runs" / run / LAST
-        if not _has(sums, path):
-            runs += 1
-            with files.atomic(path, lasting=False) as record:  # of its time, whenever a kill comes
-                record.write(content(f"runs/{run}/{LAST}"))
-                record.flush()
-                os.utime(record.fileno(), ns=(written[run], written[run]))
-    os.sync()
-    return runs, cells

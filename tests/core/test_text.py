@@ -25,7 +25,13 @@ from fairbench.core import text as escaping
 from fairbench.core.text import csv_text, file_name, read_csv, visible
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document import model
-from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
+from fairbench.reporting.document.forms import (
+    _markdown_paragraph,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_word,
+)
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import to_html
 from tests.harness import ROOT
@@ -165,7 +171,7 @@ def read(source):
 
 @of_texts
 def test_a_paragraph_of_markdown_is_the_text_alone(text):
-    kinds, shown = read(escaping.markdown_paragraph(text))
+    kinds, shown = read(_markdown_paragraph(text))
     expected = squeezed(visible(text.replace("\n", " ")))
     assert squeezed(shown) == expected
     paragraph = ["paragraph_open", "inline", "paragraph_close"]
@@ -181,7 +187,7 @@ def test_a_cell_a_heading_and_an_item_of_markdown_are_the_text_alone(text):
     kinds, shown = read(f"# {escaping.markdown(text)}\n")
     assert kinds == ["heading_open", "inline", "heading_close"]
     assert squeezed(shown) == expected
-    kinds, shown = read(f"- {escaping.markdown_paragraph(text)}\n- b")
+    kinds, shown = read(f"- {_markdown_paragraph(text)}\n- b")
     assert kinds.count("list_item_open") == 2 and kinds.count("bullet_list_open") == 1
     assert squeezed(shown[:-1]) == expected
 

@@ -18,7 +18,7 @@ from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed, sealed_json, unsealed_json
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.runs import LAST, TABLES, RunWriter, Store, damaged_files
+from fairbench.results.runs import LAST, TABLES, RunWriter, Store
 from fairbench.results.upkeep import MANIFEST, pack, unpack
 from tests.results.test_run_folder import METRICS, WRITTEN
 from tests.studies import RECORD
@@ -232,7 +232,7 @@ def test_a_damaged_file_of_an_unpacked_folder_is_made_whole_by_unpacking_again(p
     (out / "runs" / RUNS[1] / LAST).write_bytes(b"x")
     for path in (out / "splits").iterdir():
         path.unlink()
-    assert damaged_files(Catalogue(out).one(RUNS[0]))
+    assert Catalogue(out).one(RUNS[0]).damaged_files()
     assert unpack(packed, out) == (1, 1)
     after = contents(out)
     assert {name: after[name] for name in whole} == whole
@@ -253,7 +253,7 @@ def test_a_kill_leaves_no_run_that_is_not_whole(folder, packed, tmp_path):
         process.wait()
         partly += bool(out.is_dir() and not set(whole) <= set(contents(out)))
         for run in Catalogue(out):
-            assert not damaged_files(run)
+            assert not run.damaged_files()
             assert Store(out).has(run.cells()[0])
         unpack(packed, out)
         after = contents(out)

@@ -104,7 +104,7 @@ def test_of_tables_that_are_missing_or_damaged_no_more_is_read_than_was_written(
                 found += 1
     assert found
     path.unlink()
-    assert sorted(runs.damaged_files(runs.Run(folder.path))) == sorted(READ)
+    assert sorted(runs.Run(folder.path).damaged_files()) == sorted(READ)
 
 
 def test_a_run_that_is_made_again_keeps_its_files_in_one(folder, make_dataset):

@@ -155,10 +155,7 @@ Question = TypeVar("Question", bound=Options)
 
 
 def read_input(
-    options: Asked,
-    kind: type[Question] = Options,  # type: ignore[assignment]
-    *,
-    distinct: bool = False,
+    options: Asked, kind: type[Question], *, distinct: bool = False
 ) -> tuple[Question, pd.DataFrame]:
     """Return what is asked for, and the predictions of a file or a run as strings.
 

@@ -129,7 +129,4 @@ def _check_file(archive: Archive, source: Source) -> tuple[str, str]:
     return "there", note if source.sha256 else f"{note} (no checksum is recorded)"
 
 
-COMMANDS = {
-    "": command(_list_data_sets),
-    "check": command(_check_files),
-}
+COMMANDS = {"": command(_list_data_sets), "check": command(_check_files)}

@@ -23,7 +23,7 @@ from fairbench.reporting.document.terminal import print_document
 from fairbench.results import upkeep
 from fairbench.results.catalogue import Catalogue, differing_options
 from fairbench.results.record import GROUPS, refuse_pack
-from fairbench.results.runs import Store, damaged_files
+from fairbench.results.runs import Store
 
 if TYPE_CHECKING:
     from fairbench.experiments.pipeline import Difference
@@ -299,7 +299,7 @@ def _verify(
         raise UserError(said("cli", "path_is_no_run", path=path))
     store = Store(results)
     folder = Catalogue(results).one(run)
-    has_list = "cells.txt" not in damaged_files(folder)
+    has_list = "cells.txt" not in folder.damaged_files()
     if has_list and (damaged := pipeline.damaged_cells(folder, store)):
         for line in damaged:
             print_line(f"corrupt: {line}")

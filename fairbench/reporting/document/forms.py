@@ -11,14 +11,18 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.text import latex, markdown, markdown_paragraph, one_line, word
+from fairbench.core.text import latex, markdown, one_line, visible
 from fairbench.reporting.charts import png_of
 from fairbench.reporting.document import model as doc
+
+_word = partial(visible, lines=True)  # for a word processor, its lines as lines
 
 
 def _strong(text: str) -> str:
@@ -71,6 +75,16 @@ def _lines_of(table: doc.Table, escape: Callable[[str], str]) -> Iterator[list[s
         yield [escape(doc.cell_text(*pair)) for pair in zip(row, table.columns, strict=True)]
 
 
+# Lists, quotations, lines under headings, and rules.
+_BEGINS = re.compile(r"^(\d*)([-+.)](?=\s|$)|[>=]|-(?=[-\s]+$))")
+
+
+def _markdown_paragraph(text: str) -> str:
+    """Return a text that is a paragraph or an item of Markdown, and no other kind of block."""
+    # Four blanks would make it code.
+    return _BEGINS.sub(r"\1\\\2", markdown(text).lstrip(" "), count=1)
+
+
 def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
     """Yield the Markdown paragraphs of a block; `level` is that of its headings."""
     match block:
@@ -85,9 +99,9 @@ def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
         case doc.Paragraph(style="warning"):
             yield _strong(doc.plain(block.text))
         case doc.Paragraph():
-            yield markdown_paragraph(doc.plain(block.text))
+            yield _markdown_paragraph(doc.plain(block.text))
         case doc.Items():
-            yield "\n".join(f"- {markdown_paragraph(doc.plain(item))}" for item in block.items)
+            yield "\n".join(f"- {_markdown_paragraph(doc.plain(item))}" for item in block.items)
         case doc.Figure():
             yield _figure_name(block)
         case doc.Gallery():
@@ -332,7 +346,7 @@ def _columns(table: doc.Table) -> list[list[str]]:
     """Return the title and the cells of each column as they are written."""
     table = table.without_bars
     return [
-        [word(column.title), *(_cell_text(row[i], column) for row in table.rows)]
+        [_word(column.title), *(_cell_text(row[i], column) for row in table.rows)]
         for i, column in enumerate(table.columns)
     ]
 
@@ -340,11 +354,11 @@ def _columns(table: doc.Table) -> list[list[str]]:
 def _cell_text(value: Any, column: doc.Column) -> str:
     note = doc.as_cell(value).note
     text = doc.cell_text(value, column)
-    return word(f"{text}\n{doc.plain(note)}" if note else text)
+    return _word(f"{text}\n{doc.plain(note)}" if note else text)
 
 
 def _set_text(paragraph: Any, text: str, *, bold: bool = False) -> None:
-    paragraph.add_run(word(text)).bold = bold or None
+    paragraph.add_run(_word(text)).bold = bold or None
 
 
 def _paragraph(file: Any, text: str, *, bold: bool = False, style: str | None = None) -> None:
@@ -402,7 +416,7 @@ def _gallery(file: Any, figures: Sequence[doc.Figure]) -> None:
         text_run = cell.paragraphs[0].add_run()
         for picture in _pictures(figure):
             _picture(text_run, figure, picture, _DRAWING - _GAP)
-        _fill(cell.add_paragraph(), word(doc.plain(figure.caption) or figure.title), _SMALL)
+        _fill(cell.add_paragraph(), _word(doc.plain(figure.caption) or figure.title), _SMALL)
     for row in table.rows:
         _keep_together(row, head=False)
 
@@ -423,7 +437,7 @@ def _picture(text_run: Any, figure: doc.Figure, content: bytes, width: float) ->
     if shape.height > Cm(_HIGHEST):
         shape.width = int(shape.width * Cm(_HIGHEST) / shape.height)
         shape.height = Cm(_HIGHEST)
-    shape._inline.docPr.set("descr", word(figure.title))
+    shape._inline.docPr.set("descr", _word(figure.title))
 
 
 def _text_width(file: Any) -> float:

@@ -20,7 +20,6 @@ from fairbench.cli.main import _module_of, verbs
 from fairbench.components import CHECKOUT, files_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
-from fairbench.core.text import said
 from fairbench.data.dataset import Datasheet
 from fairbench.data.download import (
     Archive,
@@ -46,7 +45,7 @@ def choices() -> str:
     """Return the page that lists the choices, as Markdown."""
     usual = usual_choices()
     parts = [_head("choices.md")]
-    for group in GROUPS:
+    for group, meaning in GROUPS.items():
         if group == "dataset":
             continue
         tasks = _tasks(group) if group in ("learner", "intervention", "method") else {}
@@ -55,8 +54,7 @@ def choices() -> str:
             mark = " **default**" if usual.get(group) == name and len(files_of(group)) > 1 else ""
             works_on = f" (*{tasks[name]}*)" if name in tasks else ""
             items.append(f"- `{name}`{mark}: {text.removesuffix('.')}{works_on}.")
-        title = f"## {group}: {said('cli', f'group_{group}')}\n"
-        parts.append("\n".join([title, *items, ""]))
+        parts.append("\n".join([f"## {group}: {meaning}\n", *items, ""]))
     return "\n".join(parts)
 
 

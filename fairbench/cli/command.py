@@ -25,13 +25,21 @@ from fairbench.components import CONF, files_of
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
 from fairbench.core.options import check_limits, declared_names, meanings, option, value_word
 from fairbench.core.text import said
-from fairbench.results import record
+from fairbench.results.record import PURPOSES, refuse_pack
 
 if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
-# What a run is made of; what each is, is in `sentences.toml`.
-GROUPS = (*record.GROUPS, "consistency", "tracking")
+GROUPS: Mapping[str, str] = {
+    "dataset": "the rows, with their target and sensitive attributes",
+    "split": "which rows are for training, validation and test",
+    "learner": "the model that is fitted",
+    "intervention": "what makes it fairer, before, while or after it is fitted",
+    "method": "how models are fitted, and how uncertain a prediction is",
+    "evaluator": "which metrics are computed, and how",
+    "consistency": "an option that is varied, to see whether uncertainties stay the same",
+    "tracking": "where finished runs are logged",
+}
 
 
 def options_of_run() -> list[str]:
@@ -355,7 +363,7 @@ PURPOSE: Any = option(
     (),
     "Runs that were made for one of these; by default demos and tuning are left out.",
     shown="[demo|tuning|paper|study,...]",
-    choices=record.PURPOSES,
+    choices=PURPOSES,
 )
 
 
@@ -563,7 +571,7 @@ class Command:
         folder = getattr(options, "results", None)
         if folder is None:
             return self.run(options) or 0
-        record.refuse_pack(folder)
+        refuse_pack(folder)
         with using(folder, make=False) if self.holds else nullcontext():
             return self.run(options) or 0
 

@@ -53,10 +53,10 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
     """Return what there is to choose from, group by group."""
     lines = [said("cli", "help_of_choices")]
     first = yaml.safe_load((CONF / "help.yaml").read_text(encoding="utf-8"))
-    for group in choices.GROUPS:
+    for group, meaning in choices.GROUPS.items():
         names, usual = files_of(group), first.get(group, [])
         default = f" (default: {defaults[group]})" if defaults[group] != "default" else ""
-        lines.append(f"  {group}=  {said('cli', f'group_{group}')}{default}")
+        lines.append(f"  {group}=  {meaning}{default}")
         if not whole and usual:
             lines.append(f"{_SPACE}{', '.join(usual)}, and {len(names) - len(usual)} more")
         elif whole and usual and group != "dataset":  # fairbench data has the titles of data sets

@@ -31,14 +31,8 @@ from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation.summary import HEADLINES, headline_of, rows_of, several_values
 from fairbench.experiments.configuration import IDENTITY, Presets
 from fairbench.inference import comparing, posterior, survey
+from fairbench.inference import repeats as means
 from fairbench.inference.gaps import cells_of
-from fairbench.inference.repeats import (
-    finite_mean,
-    inflation,
-    mean_table_draws,
-    no_narrower,
-    student_draws,
-)
 from fairbench.inference.verdicts import Pairs
 from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue, differing_options
@@ -490,12 +484,12 @@ class _Pair:
             return comparing.compare(*drawn, objectives, rope, counted)
         if settings.predictive:
             raise UserError("predictive=true is about one test set: it needs repeats=typical")
-        factor = inflation(len(repeats), share)
+        factor = means.inflation(len(repeats), share)
         deflated = self._draws([table / factor for table in averaged], generator)
         from_counts = comparing.compare(*deflated, objectives, rope, counted)
         drawn = self._mean_draws(counts, share, generator)
         from_repeats = comparing.compare(*drawn, objectives, rope)
-        return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
+        return replace(from_repeats, delta=means.no_narrower(from_repeats.delta, from_counts.delta))
 
     def _in_splits(
         self, repeats: Sequence[int], goals: Sequence[comparing.Objective]
@@ -511,12 +505,14 @@ class _Pair:
         stored, folds, share = values_in_splits(self.runs, repeats, others, settings)
         # The same draws for every objective.
         generator = partial(rng, settings.seed, "comparison in splits", people.name, repeats[0])
-        student = student_draws(len(stored), settings.draws, generator())
+        student = means.student_draws(len(stored), settings.draws, generator())
         if len(others) < len(goals):
             labels = _labels_of(people, settings.protect or self.runs[0].protect)
             counts = np.stack([labels.counts(of_run) for of_run in folds], axis=1)
             shares = counts / counts.sum(axis=(-1, -2), keepdims=True)
-            tables = mean_table_draws(shares, share, draws=settings.draws, generator=generator())
+            tables = means.mean_table_draws(
+                shares, share, draws=settings.draws, generator=generator()
+            )
         leads: list[Floats] = []
         rope: list[float] = []
         for goal in goals:
@@ -568,7 +564,7 @@ class _Pair:
         paired = self.settings.paired
         tables = np.stack(posterior.margins(counts[0]) if paired else counts, axis=1)
         tables = tables / tables.sum(axis=(-1, -2), keepdims=True)
-        draw = partial(mean_table_draws, draws=self.settings.draws, generator=generator)
+        draw = partial(means.mean_table_draws, draws=self.settings.draws, generator=generator)
         if paired:
             drawn = draw(tables, share)
             return drawn[:, 0], drawn[:, 1]
@@ -712,7 +708,7 @@ def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[i
     value is NaN where no repeat defines it.
     """
     goals = settings.about(run).goals(run.people.task)
-    return np.array([finite_mean(_observed(run, goal, settings, repeats)) for goal in goals])
+    return np.array([means.finite_mean(_observed(run, goal, settings, repeats)) for goal in goals])
 
 
 def _observed(

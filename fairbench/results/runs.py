@@ -541,14 +541,12 @@ class RunWriter(Run):
             set_aside(self.path / LAST, _AGAIN)
         if environment.get("fingerprint") != fingerprint:
             return False
-        shared = (
-            tables.rows_stored(self.results, environment["rows"]),
-            tables.stored_people(self.results, environment["data"]) is not None,
-        )
+        whole = tables.rows_stored(self.results, environment["rows"])
+        whole &= tables.stored_people(self.results, environment["data"]) is not None
         damaged = {place_of(self.path, name) for name in self.damaged_files()}
-        for path in damaged if all(shared) else ():
+        for path in damaged if whole else ():
             set_aside(path, _AGAIN)
-        return all(shared) and not damaged
+        return whole and not damaged
 
     def highest_purpose(self, asked: str) -> str:
         """Return the purpose of the run: that of its record or the `asked` one, if that is higher.

@@ -32,21 +32,9 @@ from fairbench.core import files, memory
 from fairbench.core.errors import UserError, warn
 from fairbench.core.processes import using, working
 from fairbench.core.text import digest, said
+from fairbench.results import runs as run_files
 from fairbench.results.record import FILES, Parts, checked, is_id
-from fairbench.results.runs import (
-    FIGURES,
-    LAST,
-    NOT_ZIPPED,
-    TABLES,
-    Run,
-    Store,
-    is_of_figures,
-    read_environment,
-    stored,
-    unzipped,
-    write_stored,
-    zip_entry,
-)
+from fairbench.results.runs import FIGURES, LAST, TABLES, Run, Store
 
 _OUTCOMES = "outcomes.json"  # how each job ended
 _NAME = "sweep.json"  # holds the name of the sweep
@@ -175,12 +163,12 @@ def remove(found: Iterable[Garbage]) -> None:
             # Its record first: if interrupted, no finished run is left.
             with contextlib.suppress(OSError):  # no right to
                 files.remove(garbage.path / LAST)
-                files.remove_folder(garbage.path / FIGURES, is_of_figures)
+                files.remove_folder(garbage.path / FIGURES, run_files.is_of_figures)
                 files.remove_folder(
                     garbage.path, lambda name: (files.half_of(name) or name) in (*FILES, TABLES)
                 )
         elif files.is_folder(garbage.path):
-            files.remove_folder(garbage.path, is_of_figures)
+            files.remove_folder(garbage.path, run_files.is_of_figures)
         else:
             with contextlib.suppress(OSError):  # no right to
                 files.remove(garbage.path)
@@ -219,7 +207,7 @@ def _cells_of_runs(results: Path, without: Collection[str] = ()) -> Iterator[str
             yield from run.cells()
         else:
             with contextlib.suppress(*files.UNREADABLE):
-                yield from stored(folder, "cells.txt").decode(errors="replace").split()
+                yield from run_files.stored(folder, "cells.txt").decode(errors="replace").split()
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -242,7 +230,7 @@ def _unread_tables(results: Path, without: Collection[str] = ()) -> Iterator[Gar
     folders = [
         run_folder for run_folder in _folders(results / "runs") if run_folder.name not in without
     ]
-    finished = [read_environment(folder) for folder in folders]
+    finished = [run_files.read_environment(folder) for folder in folders]
     for folder, key, description in (
         ("splits", "rows", "rows of no run"),
         ("data", "data", "people of no run"),
@@ -277,7 +265,7 @@ def _leftovers(results: Path) -> Iterator[Garbage]:
         for name in folders:
             if files.half_of(name) != FIGURES and not files.is_aside(name):
                 waiting += [(parent / name, depth + 1)] if depth < _DEEPEST else []
-            elif files.holds_only(parent / name, is_of_figures):
+            elif files.holds_only(parent / name, run_files.is_of_figures):
                 yield _garbage(parent / name, _ASIDE if files.is_aside(name) else _HALF_DRAWN)
 
 
@@ -307,7 +295,7 @@ _RUN = re.compile(rf"runs/([0-9a-f]{{12}})/({'|'.join(map(re.escape, (*FILES, LA
 _SHARED = re.compile(r"(?:cells/([0-9a-z]{2})/(?=\1)|splits/|data/)([0-9a-z]{1,64})\.parquet")
 # What is stored becomes a few times as small; what becomes smaller than this is no results.
 _LEAST, _RATIO = 1 << 26, 100
-_ODD = (*files.UNREADABLE, *NOT_ZIPPED)
+_ODD = (*files.UNREADABLE, *run_files.NOT_ZIPPED)
 _BLOCK = 1 << 20
 
 
@@ -346,7 +334,7 @@ def pack(
             def add(name: str, content: bytes) -> None:
                 sum_of_file = files.sha256(content)
                 listed.append({"path": name, "bytes": len(content), "sha256": sum_of_file})
-                archive.writestr(zip_entry(name), content)
+                archive.writestr(run_files.zip_entry(name), content)
 
             for cell in present:
                 add(*_shared(results, store.cell_path(cell), sealed=True))
@@ -372,7 +360,7 @@ def pack(
                 "written": {run.id: round(run.written * 1e9) for run in runs},
             }  # fmt: skip
             text = json.dumps(manifest, indent=0, ensure_ascii=False)
-            archive.writestr(zip_entry(MANIFEST), text)
+            archive.writestr(run_files.zip_entry(MANIFEST), text)
         file.seek(0)
         total = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         file.seek(-_DIGITS, os.SEEK_END)
@@ -418,14 +406,15 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
 
         def content(name: str) -> bytes:
             with _reading(file):
-                return unzipped(archive, name, memory.most_memory(), sums[name])
+                return run_files.unzipped(archive, name, memory.most_memory(), sums[name])
 
         def write(name: str, mode: int = 0o666) -> None:
             files.write_bytes(results / name, content(name), mode=mode, lasting=False)
 
         with using(results):  # from here on, so that a refused pack makes no folder
             for run in written:
-                if read_environment(path := results / "runs" / run) and not _has(sums, path / LAST):
+                path = results / "runs" / run
+                if run_files.read_environment(path) and not _has(sums, path / LAST):
                     told = {"run": run, "results": results, "file": file}
                     raise UserError(said("results", "other_run", **told))
             store, runs, cells = Store(results), 0, 0
@@ -444,7 +433,7 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
                 inside = [name for name in sums if name.startswith(folder) and LAST not in name]
                 if not all(_has(sums, results / name) for name in inside):
                     contents = {Path(name).name: content(name) for name in inside}
-                    write_stored(results / folder, contents, lasting=False)
+                    run_files.write_stored(results / folder, contents, lasting=False)
             os.sync()
             for run, finished in written.items():  # records last: then all else is on the disk
                 path = results / "runs" / run / LAST
@@ -462,7 +451,7 @@ def _has(sums: Mapping[str, str], path: Path) -> bool:
     """Say whether a file of a run is the one that is packed, by the sha256 of each."""
     try:
         is_record = path.name == LAST
-        content = files.read_bytes(path) if is_record else stored(path.parent, path.name)
+        content = files.read_bytes(path) if is_record else run_files.stored(path.parent, path.name)
         return files.sha256(content) == sums["/".join(path.parts[-3:])]
     except files.UNREADABLE:
         return False
@@ -518,7 +507,7 @@ def _checked_manifest(
         is_plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
         if not is_plain or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise files.DamagedError(f"{name} is no regular file that is packed as one is here")
-    memory.check_json(text := unzipped(archive, MANIFEST, files.TEXT))
+    memory.check_json(text := run_files.unzipped(archive, MANIFEST, files.TEXT))
     manifest = json.loads(text)
     if manifest["format"] != FORMAT:
         raise files.DamagedError("its manifest is of another format")
@@ -545,7 +534,7 @@ def _check_runs(
     listed: dict[str, str] = {}
     for run, finished in written.items():
         name = f"runs/{run}/{LAST}"
-        content = unzipped(archive, name, files.RECORD, sums[name])
+        content = run_files.unzipped(archive, name, files.RECORD, sums[name])
         listed_files = checked(files.unsealed_json(content), run, parts)["files"]
         listed |= {f"runs/{run}/{file}": of for file, of in listed_files.items()}
         listed[name] = sums[name]

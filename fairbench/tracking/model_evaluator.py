@@ -58,18 +58,14 @@ class FairnessEvaluator:
         return model_type in _TASKS and "sensitive_features" in (evaluator_config or {})
 
     def evaluate(
-        self,
-        *,
-        model_type: str,
-        dataset: EvaluationDataset,
-        run_id: str,
-        evaluator_config: Mapping[str, Any],
-        model: Any = None,
-        predictions: str | None = None,
-        model_id: str | None = None,
-        **_: Any,
+        self, *, run_id: str, model_id: str | None = None, **given: Any
     ) -> EvaluationResult:
         """Evaluate predictions, log what they give, and return it.
+
+        Parameters
+        ----------
+        given : the type of the model, the data, the ``evaluator_config``, and the model or the
+            column of its predictions, as MLflow calls them.
 
         Raises
         ------
@@ -83,7 +79,7 @@ class FairnessEvaluator:
 
         made_of: Any = artifacts.CsvEvaluationArtifact  # MLflow ships no types of these two
         result: Any = mlflow.models.EvaluationResult
-        table = _evaluate(model_type, dataset, evaluator_config, model, predictions)
+        table = _evaluate(**given)
         metrics = values_of_evaluation(table)
         mlflow.log_metrics(metrics, run_id=run_id, model_id=model_id)
         mlflow.log_text(csv_text(table), ARTIFACT, run_id=run_id)
@@ -94,13 +90,15 @@ class FairnessEvaluator:
 def _evaluate(
     model_type: str,
     dataset: EvaluationDataset,
-    config: Mapping[str, Any],
-    model: Any,
-    predictions: str | None,
+    evaluator_config: Mapping[str, Any],
+    model: Any = None,
+    predictions: str | None = None,
+    **_: Any,
 ) -> pd.DataFrame:
     """Return the rows of `fairbench.evaluate` of a model's predictions."""
     from fairbench.evaluation.arrays import evaluate
 
+    config = evaluator_config
     valid = (*_OWN, *_COLUMNS, *_PASSED)
     for name in config:
         check_choice("option of evaluator_config for fairbench", str(name), valid)

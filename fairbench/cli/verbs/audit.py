@@ -197,12 +197,7 @@ _SHOWN = 20  # columns that a message lists
 
 def _input_of_run(options: Asked) -> tuple[Asked, pd.DataFrame]:
     """Return what is asked for, with what a finished run tells, and the run's predictions."""
-    from fairbench.comparison.runs import (
-        NUMBERS,
-        audit_options,
-        load_predictions,
-        predictions_frame,
-    )
+    from fairbench.comparison import runs as finished
 
     catalogue = Catalogue(options.results) if options.results.is_dir() else None
     if catalogue is None or not catalogue.runs:
@@ -212,13 +207,13 @@ def _input_of_run(options: Asked) -> tuple[Asked, pd.DataFrame]:
         stored = catalogue.one(str(options.path))
     except UserError as error:
         raise UserError(f"{options.path} is not a file; {error}") from error
-    run = load_predictions(stored, participle="audited", tasks=NUMBERS)
-    frame = predictions_frame(run, options.repeat)
+    run = finished.load_predictions(stored, participle="audited", tasks=finished.NUMBERS)
+    frame = finished.predictions_frame(run, options.repeat)
     if len(run.repeats) > 1:
         of_all = f"repeat {options.repeat} of {min(run.repeats)} to {max(run.repeats)}"
         note(f"this is {of_all} of run {run.id}; repeat= audits another")
         frame.attrs["part"] = of_all
-    return options.filled(audit_options(run, frame)).replaced(path=Path(run.id)), frame
+    return options.filled(finished.audit_options(run, frame)).replaced(path=Path(run.id)), frame
 
 
 def print_and_write(

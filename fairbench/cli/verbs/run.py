@@ -87,16 +87,11 @@ def run_words(arguments: Sequence[str], carry_out: CarryOut | None = None) -> in
 
         output.print_line(run_help(arguments))
         return 0
+    from fairbench.cli import command_line as composing
     from fairbench.cli.command import options_of_run
-    from fairbench.cli.command_line import (
-        choices_in_brackets,
-        command_lines,
-        hydra_of,
-        show_composed,
-    )
 
     if set(options) & set(_HYDRA_SHOWS):
-        return show_composed(arguments)
+        return composing.show_composed(arguments)
     several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
         name = min(unknown).lstrip("-").partition("=")[0].replace("-", "_")
@@ -104,9 +99,9 @@ def run_words(arguments: Sequence[str], carry_out: CarryOut | None = None) -> in
         raise UserError(f"unknown option '{min(unknown)}': options of a run have no dashes; {hint}")
     words = [word for word in arguments if word not in options]
     several |= carry_out is not None
-    several |= any(len(choices_in_brackets(word)) > 1 for word in words)
-    with hydra_of(), ExitStack() as locks:
-        lines = command_lines(words, sweep=several)
+    several |= any(len(composing.choices_in_brackets(word)) > 1 for word in words)
+    with composing.hydra_of(), ExitStack() as locks:
+        lines = composing.command_lines(words, sweep=several)
         if carry_out:
             return carry_out(lines, locks)
         if lines[0].tuned:

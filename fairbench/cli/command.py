@@ -485,10 +485,7 @@ def check_predictions(path: Path, of_run: str) -> None:
     from fairbench.data.tables import check_file
 
     if re.fullmatch("[0-9a-f]{3,12}", str(path)) and not path.exists():
-        command = of_run.format(path)
-        raise UserError(
-            f"{path} is not a file of predictions; if it is a finished run, give {command}"
-        )
+        raise UserError(said("cli", "run_or_file", path=path, command=of_run.format(path)))
     check_file(path)
 
 

@@ -43,11 +43,6 @@ def added(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     return dict(sorted(found.items()))
 
 
-def names(group: str) -> set[str]:
-    """Return what is or could be added: also by extensions of ours that are not installed."""
-    return {*added(group), *OURS[group]}
-
-
 def verb_module(verb: str) -> ModuleType:
     """Import the module of a verb that an extension adds.
 

@@ -98,7 +98,9 @@ def _module_of(verb: str) -> Any:
     if verb in OWN_VERBS:
         module = importlib.import_module(f"fairbench.cli.verbs.{_BESIDE.get(verb, verb)}")
         return getattr(module, verb) if verb in _BESIDE else module
-    if verb in (others := extensions.names(extensions.VERBS)):
+    # Also those of extensions of ours that are not installed.
+    others = {*extensions.added(extensions.VERBS), *extensions.OURS[extensions.VERBS]}
+    if verb in others:
         return extensions.verb_module(verb)
     raise unknown_name("verb", verb, sorted({*OWN_VERBS, *others}))
 

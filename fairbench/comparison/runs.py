@@ -384,32 +384,6 @@ def without_copies(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 _PLAIN = (comparing.A_BETTER, comparing.B_BETTER, comparing.PRACTICALLY_EQUAL)
 
 
-@dataclass(frozen=True, eq=False)
-class _PairComparison:
-    """The comparison of two runs: one of averaged repeats, or one per repeat.
-
-    Attributes
-    ----------
-    comparisons, repeats : each comparison, and the repeats that it is of.
-    """
-
-    comparisons: list[comparing.Comparison]
-    repeats: list[list[int]]
-
-    def events(self, regions: list[comparing.Region] | None = None) -> pd.DataFrame:
-        """Return the probabilities of the events, a row per comparison, within `regions`."""
-        inside = [region.inside for region in regions] if regions else [None] * len(self.repeats)
-        pairs = zip(self.comparisons, inside, strict=True)
-        return pd.DataFrame([comparison.events(rows) for comparison, rows in pairs])
-
-    def regions(self, level: float) -> list[comparing.Region]:
-        """Return the highest-density region of every comparison."""
-        return [
-            comparing.highest_density_region(comparison.delta, level)
-            for comparison in self.comparisons
-        ]
-
-
 def typical_repeat(events: pd.DataFrame) -> int:
     """Return the position of the repeat with event probabilities nearest to the medians."""
     distance = (events - events.median()).abs().sum(axis=1)
@@ -446,24 +420,39 @@ def compare_pair(
     is_one_by_one = settings.repeats == TYPICAL
     repeats_of_comparisons = [[repeat] for repeat in repeats] if is_one_by_one else [repeats]
     fractions = [effective_sample_fraction(run, settings, ratios) for run in (first, second)]
-    pair = _Pair((first, second), settings, fractions)
-    return _PairComparison(list(map(pair.compared, repeats_of_comparisons)), repeats_of_comparisons)
+    return _PairComparison((first, second), settings, fractions, repeats_of_comparisons)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """Two runs that are compared, by settings that name the objectives.
+@dataclass(eq=False)
+class _PairComparison:
+    """The comparison of two runs, by settings that name the objectives.
 
     Attributes
     ----------
     fractions : the effective sample fractions of both runs' pooled rows.
+    repeats : those of each of the `comparisons`: of one of averaged repeats, or of one per repeat.
     """
 
     runs: tuple[RunPredictions, RunPredictions]
     settings: Settings
     fractions: Sequence[Floats]
+    repeats: list[list[int]]
 
-    def compared(self, repeats: Sequence[int]) -> comparing.Comparison:
+    def __post_init__(self) -> None:
+        """Compare the runs."""
+        self.comparisons = list(map(self._compared, self.repeats))
+
+    def events(self, regions: list[comparing.Region] | None = None) -> pd.DataFrame:
+        """Return the probabilities of the events, a row per comparison, within `regions`."""
+        inside = [region.inside for region in regions] if regions else [None] * len(self.repeats)
+        pairs = zip(self.comparisons, inside, strict=True)
+        return pd.DataFrame([comparison.events(rows) for comparison, rows in pairs])
+
+    def regions(self, level: float) -> list[comparing.Region]:
+        """Return the highest-density region of every comparison."""
+        return [comparing.highest_density_region(of.delta, level) for of in self.comparisons]
+
+    def _compared(self, repeats: Sequence[int]) -> comparing.Comparison:
         """Return the comparison of the runs by some of their repeats together.
 
         Repeats that test different rows are compared twice: by their averaged counts, deflated for

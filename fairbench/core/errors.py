@@ -11,15 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from fairbench.core.text import shortened, visible
+from fairbench.core.text import said, shortened, visible
 
 _IMPORTED = sys.modules["fairbench"]
 if not hasattr(_IMPORTED, "VERSION"):
-    raise ImportError(
-        f"{_IMPORTED.__file__} is of another project called fairbench, which was installed over "
-        "this one: the two cannot be installed together. Run pip uninstall fairbench, and install "
-        "fairbench-harness again"
-    )
+    raise ImportError(said("core", "other_project", file=_IMPORTED.__file__))
 
 
 class UserError(Exception):

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fairbench.core.errors import UserError, warn
 from fairbench.core.memory import check_json, check_memory, check_parquet, most_memory, written_out
-from fairbench.core.text import visible
+from fairbench.core.text import said, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,9 +99,8 @@ def read_bytes(path: Path, most: int = RECORD, *, private: bool = False) -> byte
     with open(opened(path), "rb") as file:
         about = os.fstat(file.fileno())
         if about.st_size > most:
-            raise StrangeFileError(
-                path, f"it has {about.st_size:,} bytes, and at most {most:,} are read"
-            )
+            told = said("core", "too_large", size=about.st_size, most=most)
+            raise StrangeFileError(path, told)
         if private and about.st_mode & _OTHERS:
             warn(f"{path} may be read by others: chmod 600 it, unless you share it")
         return file.read(about.st_size)
@@ -282,9 +281,7 @@ def _guard_of(folder: str) -> tuple[str, list[str]]:
 def _refusal(error: OSError, path: str | Path) -> OSError:
     """Return the error of a path that could not be opened; it says so if the path is a link."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK) and os.path.islink(path):
-        return StrangeFileError(
-            path, f"it is a link to {os.readlink(path)!r}, which is not followed"
-        )
+        return StrangeFileError(path, said("core", "is_link", target=os.readlink(path)))
     if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
         return StrangeFileError(path, "it is no regular file")
     error.filename = str(path)

@@ -536,8 +536,10 @@ class _PairComparison:
     ) -> tuple[Floats, Floats]:
         """Return draws from the posterior of both runs' tables, given their effective counts."""
         of = self.settings
-        draw = posterior.paired_draws if of.paired else posterior.independent_draws
-        return draw(*counts, of.draws, generator, alpha=of.alpha, predictive=of.predictive)
+        options: dict[str, Any] = {"alpha": of.alpha, "predictive": of.predictive}
+        if of.paired:
+            return posterior.paired_draws(counts[0], of.draws, generator, **options)
+        return posterior.independent_draws(counts[0], counts[1], of.draws, generator, **options)
 
     def _mean_draws(
         self, counts: Sequence[Floats], share: float, generator: np.random.Generator

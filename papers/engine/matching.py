@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -78,21 +78,70 @@ class Effort(Enum):
         return {Effort.WHOLE: whole, Effort.QUICK: quick, Effort.FIRST: first}[self]
 
 
-def computed_numbers(paper: Paper, name: str, table: str, results: Path) -> pd.DataFrame:
-    """Return the numbers of a computation, with columns of texts and ``quick``.
+@dataclass(frozen=True)
+class Computation:
+    """One of a paper's computations, for the numbers of a table that it answers.
 
-    That is what the results folder has of it, else what the paper's folder keeps, else what a quick
-    look found.
+    Attributes
+    ----------
+    results : the folder in which what it finds is stored.
     """
-    if is_computed(paper, name, table, results):
-        return _read(computation_path(paper, name, table, results))
-    kept_file = paper.computations[name].get("kept")
-    if kept_file:
-        numbers = _read(paper.folder / str(kept_file))
-        return numbers[numbers["row"].isin(rows_answered(paper, name, table).index)]
-    if is_computed(paper, name, table, results, Effort.QUICK):
-        return _read(computation_path(paper, name, table, results, Effort.QUICK)).assign(quick=True)
-    return pd.DataFrame(columns=["row"])
+
+    paper: Paper
+    name: str
+    table: str
+    results: Path
+
+    @property
+    def entry(self) -> Mapping[str, Any]:
+        """Return what the mapping says of it."""
+        return self.paper.computations[self.name]
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """Return the published rows that it answers."""
+        rows, rules = self.paper.published(self.table), self.paper.table(self.table)["rules"]
+        answered = (computations_of(rule_of(rules, row)) for row in rows.to_dict("records"))
+        return rows[[self.name in names for names in answered]]
+
+    def path(self, effort: Effort = Effort.WHOLE) -> Path:
+        """Return the path of the stored numbers."""
+        stem = "-".join(filter(None, [f"table{self.table}", self.name, effort.value]))
+        return self.results / "papers" / self.paper.name / f"{stem}.csv"
+
+    def is_stored(self, effort: Effort = Effort.WHOLE) -> bool:
+        """Return whether it was computed for the published numbers as they are."""
+        notes = self.path(effort).with_suffix(".json")
+        if not notes.is_file():
+            return False
+        stored = json.loads(notes.read_text(encoding="utf-8"))
+        return bool(stored.get("published") == self._digest)
+
+    @property
+    def _digest(self) -> str:
+        return hashlib.sha256(self.rows.to_csv().encode()).hexdigest()
+
+    def store(self, numbers: Numbers, effort: Effort = Effort.WHOLE) -> None:
+        """Store what it found; a smaller effort's numbers are kept beside the whole."""
+        columns = ["row", "mean", "sd", "repeats", *TEXTS, "error"]
+        path, frame = self.path(effort), pd.DataFrame(numbers, columns=columns)
+        write_text(path, frame.to_csv(index=False))
+        write_text(path.with_suffix(".json"), json.dumps({"published": self._digest}))
+
+    def numbers(self) -> pd.DataFrame:
+        """Return what it found, with columns of texts and ``quick``.
+
+        That is what the results folder has of it, else what the paper's folder keeps, else what a
+        quick look found.
+        """
+        if self.is_stored():
+            return _read(self.path())
+        if kept_file := self.entry.get("kept"):
+            numbers = _read(self.paper.folder / str(kept_file))
+            return numbers[numbers["row"].isin(self.rows.index)]
+        if self.is_stored(Effort.QUICK):
+            return _read(self.path(Effort.QUICK)).assign(quick=True)
+        return pd.DataFrame(columns=["row"])
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -103,32 +152,6 @@ def _read(path: Path) -> pd.DataFrame:
     return numbers.fillna(dict.fromkeys(TEXTS, ""))
 
 
-def is_computed(
-    paper: Paper, name: str, table: str, results: Path, effort: Effort = Effort.WHOLE
-) -> bool:
-    """Return whether a computation is stored, for the published numbers as they are."""
-    notes = computation_path(paper, name, table, results, effort).with_suffix(".json")
-    if not notes.is_file():
-        return False
-    stored = json.loads(notes.read_text(encoding="utf-8"))
-    return bool(stored.get("published") == rows_digest(rows_answered(paper, name, table)))
-
-
-def rows_answered(paper: Paper, name: str, table: str) -> pd.DataFrame:
-    """Return the published rows of a table that a computation answers."""
-    rows = paper.published(table)
-    rules = paper.table(table)["rules"]
-    return rows[[name in computations_of(rule_of(rules, row)) for row in rows.to_dict("records")]]
-
-
-def computation_path(
-    paper: Paper, name: str, table: str, results: Path, effort: Effort = Effort.WHOLE
-) -> Path:
-    """Return the path of the stored numbers of a computation."""
-    stem = "-".join(filter(None, [f"table{table}", name, effort.value]))
-    return results / "papers" / paper.name / f"{stem}.csv"
-
-
 def number(mean: float, sd: float, repeats: int, **more: Any) -> dict[str, Any]:
     """Return one number of a computation: its mean over repeats, their sd, and what goes with it.
 
@@ -137,11 +160,6 @@ def number(mean: float, sd: float, repeats: int, **more: Any) -> dict[str, Any]:
     more : ``row``, ``label``, ``cause``, ``error`` and ``reason`` of a computation's rows.
     """
     return {"mean": float(mean), "sd": float(sd), "repeats": repeats, **more}
-
-
-def rows_digest(rows: pd.DataFrame) -> str:
-    """Return a hash of published rows, which a computation is stored with."""
-    return hashlib.sha256(rows.to_csv().encode()).hexdigest()
 
 
 # The runs and computations beside each published number.
@@ -195,7 +213,7 @@ def paper_tables(
         every = [summaries[name] for name in experiments] or [pd.DataFrame(columns=_COLUMNS)]
         ours = pd.concat(every, ignore_index=True)
         names_of = paper.computed(table)
-        computed = {name: computed_numbers(paper, name, table, results) for name in names_of}
+        computed = {name: Computation(paper, name, table, results).numbers() for name in names_of}
         rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
         own_names = paper.table(table).get("datasets", {})
         rows["own data set"] = rows["dataset"].map(lambda name, own=own_names: own.get(name, name))
@@ -373,16 +391,12 @@ _NUMBERS = ["ours", "our sd", "repeats", "difference", "ours under it"]
 _RECORDED_TEXTS = ["value", "sd", "verdict", "cause", "reason"]
 COLUMNS = [*PLACE, "value", "sd", *_NUMBERS[:4], "verdict", "cause", _NUMBERS[4], "reason"]
 OTHER_DATA = "other data"
-
-
-def _record_path(paper: Paper) -> Path:
-    """Return the path of a paper's record."""
-    return paper.folder / "verdicts.csv"
+RECORD = "verdicts.csv"
 
 
 def recorded(paper: Paper) -> pd.DataFrame:
     """Return a paper's record with the columns `COLUMNS`; no rows if there is none yet."""
-    path = _record_path(paper)
+    path = paper.folder / RECORD
     if not path.is_file():
         return pd.DataFrame(columns=COLUMNS)
     texts = dict.fromkeys([*PLACE, *_RECORDED_TEXTS], str)
@@ -427,7 +441,7 @@ def merge_record(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
 def write_record(paper: Paper, rows: pd.DataFrame) -> None:
     """Write a paper's record, numbers with six digits."""
     numeric = rows.astype(dict.fromkeys(_NUMBERS, float))
-    write_text(_record_path(paper), numeric.to_csv(index=False, float_format="%.6g"))
+    write_text(paper.folder / RECORD, numeric.to_csv(index=False, float_format="%.6g"))
 
 
 @dataclass(frozen=True)
@@ -479,22 +493,22 @@ def row_answers(paper: Paper, record: pd.DataFrame) -> Iterator[RowAnswer]:
 
 def _table_answer(row: Row, numbers: pd.DataFrame) -> RowAnswer:
     """Return the verdict on a table of a paper, from the verdicts on its numbers."""
-    verdicts = numbers["verdict"]
-    compared, agreeing = (~verdicts.isin(UNANSWERED)).sum(), (verdicts == AGREES).sum()
+    answer = RowAnswer(row, MISSING, "", numbers)
+    compared, agreeing = answer.compared, answer.count(AGREES)
     if compared and row.other_data:
         verdict = OTHER_DATA
     elif compared:
         verdict = "agrees in part" if agreeing else "differs"
         verdict = "agrees" if agreeing == compared else verdict
     else:
-        verdict = CANNOT if len(numbers) and (verdicts == ABSENT).all() else MISSING
+        verdict = CANNOT if len(numbers) and answer.count(ABSENT) == len(numbers) else MISSING
     sentences = [note for note in (row.other_data, row.note) if note]
     for reason, count in unanswered(numbers).items():
         all_of_them = count == len(numbers)
         number = "None" if all_of_them else f"{count} of the {len(numbers)} printed numbers"
         compared_or_not = "is compared" if all_of_them else "are not compared"
         sentences.append(f"{number} {compared_or_not}: {reason}.")
-    return RowAnswer(row, verdict, " ".join(sentences), numbers)
+    return replace(answer, verdict=verdict, note=" ".join(sentences))
 
 
 def unanswered(numbers: pd.DataFrame) -> pd.Series:

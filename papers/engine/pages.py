@@ -111,12 +111,10 @@ def _summary(paper: mapping.Paper, tables: Sequence[matching.PaperTable]) -> Tab
 
 def print_table(table: matching.PaperTable, console: Console) -> None:
     """Print a table, metric by metric; what all rows share stands in the title."""
-    answered = table.rows[table.rows["verdict"] != mapping.ABSENT]
-    for metric, rows in answered.groupby("metric", sort=False):
+    absent = table.rows["verdict"] == mapping.ABSENT
+    for metric, rows in table.rows[~absent].groupby("metric", sort=False):
         console.print(_metric_table(rows, f"{table.paper}, table {table.table}: {metric}"))
-    for reason, rows in table.rows[table.rows["verdict"] == mapping.ABSENT].groupby(
-        "reason", sort=False
-    ):
+    for reason, rows in table.rows[absent].groupby("reason", sort=False):
         numbers = int(rows["reproduces"].sum())
         have = "have" if numbers > 1 else "has"
         console.print(f"{_numbers(numbers)} {have} no answer: {reason}")
@@ -132,13 +130,9 @@ def _metric_table(rows: pd.DataFrame, title: str) -> Table:
         keys.append("our method")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
     for name in (*keys, *_PRINTED, "verdict"):
-        whole = name in (*_PRINTED, "verdict")
-        table.add_column(
-            _HEADINGS.get(name, name),
-            justify="right" if name in (*_PRINTED, "n_labelled") else "left",
-            overflow="fold",
-            no_wrap=whole,
-        )
+        side = "right" if name in (*_PRINTED, "n_labelled") else "left"
+        style: dict[str, Any] = {"justify": side, "no_wrap": name in (*_PRINTED, "verdict")}
+        table.add_column(_HEADINGS.get(name, name), overflow="fold", **style)
     digits = _decimals(rows)
     blocks = rows[keys[0]].duplicated().any()
     ordered = rows.sort_values("dataset", kind="stable").to_dict("records")
@@ -188,7 +182,7 @@ def _write(table: matching.PaperTable, stem: Path, commands: Sequence[str]) -> N
     write_text(stem.with_suffix(".csv"), rows.to_csv(index=False))
     written = _decimals(rows)
     cells = [[written(value) for value in row] for row in rows.itertuples(index=False)]
-    body = "\n".join(_table(dict.fromkeys(rows.columns, "---"), cells))
+    body = _table(dict.fromkeys(rows.columns, "---"), cells)
     write_text(stem.with_suffix(".md"), f"Made by `{'`, `'.join(commands)}`.\n\n{body}\n")
 
 
@@ -218,7 +212,9 @@ def pages(papers: Sequence[mapping.Paper]) -> dict[Path, str]:
     }
     first = template.format(**{name: "\n".join(lines) for name, lines in parts.items()})
     folder = PAGE.with_suffix("")
-    own = {folder / f"{paper.name}.md": "\n".join(_work(paper, rows)) for paper, rows in every}
+    own = {
+        folder / f"{paper.name}.md": "\n\n".join(_work(paper, rows)) + "\n" for paper, rows in every
+    }
     return {PAGE: first, **own}
 
 
@@ -243,56 +239,50 @@ def _off(numbers: pd.DataFrame) -> list[str]:
 
 
 def _work(paper: mapping.Paper, rows: Sequence[matching.RowAnswer]) -> Iterator[str]:
-    """Yield the lines of a work's page: claims, numbers, figures, then all else."""
-    yield from (f"# {paper.title}", "")
+    """Yield the paragraphs of a work's page: claims, numbers, figures, then all else."""
+    yield f"# {paper.title}"
     if paper.brief:
-        yield from ("[In brief](../papers.md): what it claims, and whether that replicates.", "")
-    yield from _claims(paper, [answer for answer in rows if answer.row.is_claim])
-    tables = [answer for answer in rows if answer.row.is_counted]
-    figures = [answer for answer in rows if answer.row.kind == "figure" and not answer.row.is_claim]
+        yield "[In brief](../papers.md): what it claims, and whether that replicates."
+    others = [answer for answer in rows if not answer.row.is_claim]
+    if len(others) < len(rows):
+        yield from _claims(paper, [answer for answer in rows if answer.row.is_claim])
+    tables = [answer for answer in others if answer.row.kind == "table"]
+    figures = [answer for answer in others if answer.row.kind == "figure"]
+    others = [answer for answer in others if answer.row.kind not in ("table", "figure")]
     if tables:
         yield from _tables(paper, tables)
     if figures:
+        yield "## Figures"
         words = f"`fairbench paper {paper.name} figure=N run=true`"
-        yield from ("## Figures", "", f"{words} runs what a figure needs and draws it.", "")
-        judged = [answer for answer in figures if answer.verdict != "drawn"]
-        drawn = dict.fromkeys(f"`{a.row.figure}`" for a in figures if a not in judged)
+        yield f"{words} runs what a figure needs and draws it."
+        drawn = dict.fromkeys(f"`{a.row.figure}`" for a in figures if a.verdict == "drawn")
         if drawn:
-            yield "Drawn, with no printed number to compare (`contents.yaml` has what differs):"
-            yield from (f"{', '.join(drawn)}.", "")
-        if judged:
-            yield from _rows(judged)
-    shown = {id(answer) for answer in (*tables, *figures)}
-    others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
+            compared = "Drawn, with no printed number to compare (`contents.yaml` has what differs)"
+            yield f"{compared}:\n{', '.join(drawn)}."
+        yield from _rows([answer for answer in figures if answer.verdict != "drawn"])
     told = [answer for answer in others if answer.verdict not in ("implemented", mapping.CANNOT)]
     if others:
-        yield from ("## Definitions, algorithms, data sets and the rest", "")
+        yield "## Definitions, algorithms, data sets and the rest"
         where, more = f"`papers/{paper.name}/contents.yaml`", len(others) - len(told)
-        yield f"{more} more are implemented or cannot be had; {where} names code and reason,"
-        yield "and what differs from the text ([in brief](../deviations.md))."
-        yield ""
-    apart = [answer for answer in told if answer.verdict in _APART]
+        named = "code and reason,\nand what differs from the text ([in brief](../deviations.md))"
+        yield f"{more} more are implemented or cannot be had; {where} names {named}."
+    apart = [f"{_item(answer)}: {answer.verdict}" for answer in told if answer.verdict in _APART]
     if apart:
-        names = "; ".join(f"{_item(answer)}: {answer.verdict}" for answer in apart)
-        yield f"Not as in the text, for reasons that both of these have: {names}."
-        yield ""
-    if len(told) > len(apart):
-        yield from _rows([answer for answer in told if answer not in apart])
+        yield f"Not as in the text, for reasons that both of these have: {'; '.join(apart)}."
+    yield from _rows([answer for answer in told if answer.verdict not in _APART])
 
 
 def _claims(paper: mapping.Paper, claims: Sequence[matching.RowAnswer]) -> Iterator[str]:
     """Yield the claims as a list: what is claimed, the verdict, what we saw, by what."""
     order = [*mapping.ROW_VERDICTS, matching.OTHER_DATA]
     judged = [answer for answer in claims if answer.verdict in order]
-    if claims:
-        yield from ("## Claims", "")
-        yield f"`figure=N` stands for `fairbench paper {paper.name} figure=N run=true`, and so on."
-        yield ""
-        for answer in sorted(judged, key=lambda answer: order.index(answer.verdict)):
-            yield _claim(answer)
-        if more := len(claims) - len(judged):
-            yield f"- {more} more cannot be judged; `papers/{paper.name}/contents.yaml` says why."
-        yield ""
+    yield "## Claims"
+    yield f"`figure=N` stands for `fairbench paper {paper.name} figure=N run=true`, and so on."
+    lines = list(map(_claim, sorted(judged, key=lambda answer: order.index(answer.verdict))))
+    if more := len(claims) - len(judged):
+        where = f"`papers/{paper.name}/contents.yaml`"
+        lines.append(f"- {more} more cannot be judged; {where} says why.")
+    yield "\n".join(lines)
 
 
 def _claim(answer: matching.RowAnswer) -> str:
@@ -322,68 +312,59 @@ def _sentence(text: str) -> str:
 
 def _tables(paper: mapping.Paper, tables: Sequence[matching.RowAnswer]) -> Iterator[str]:
     """Yield how many numbers of each table agree, under which causes, and which cannot be."""
-    yield from ("## Tables", "")
-    yield f"`fairbench paper {paper.name} table=N run=true` runs what a table needs, and prints the"
-    yield "paper's numbers with ours. [What the counts mean](../papers.md)."
-    yield ""
+    yield "## Tables"
+    words = f"`fairbench paper {paper.name} table=N run=true`"
+    what = "paper's numbers with ours. [What the counts mean](../papers.md)."
+    yield f"{words} runs what a table needs, and prints the\n{what}"
     headings = dict.fromkeys(("table", "what it has, and where ours differs"), "---")
     numbers = ("agree, of those compared", "under a cause", "unexplained", "off by, with causes")
-    cells = []
+    cells, reasons = [], dict[str, list[str]]()
     for answer in tables:
-        agree, *counts = (
-            answer.count(name) for name in (mapping.AGREES, mapping.CAUSED, mapping.UNEXPLAINED)
-        )
+        caused, unexplained = map(answer.count, (mapping.CAUSED, mapping.UNEXPLAINED))
+        agree = f"{answer.count(mapping.AGREES)} of {answer.compared}"
         other = "Ours are of other people." if answer.verdict == matching.OTHER_DATA else ""
         text = " ".join(filter(None, [_sentence(answer.row.what), *_seen(answer), other]))
         off = ", ".join(_off(answer.numbers))
-        cells.append([_item(answer), text, f"{agree} of {answer.compared}", *map(str, counts), off])
-    yield from _table(headings | dict.fromkeys(numbers, "--:"), cells)
-    yield ""
-    reasons: dict[str, list[str]] = {}
-    for answer in tables:
+        cells.append([_item(answer), text, agree, str(caused), str(unexplained), off])
         for reason, count in matching.unanswered(answer.numbers).items():
             reasons.setdefault(str(reason), []).append(f"{answer.row.item} ({count})")
+    yield _table(headings | dict.fromkeys(numbers, "--:"), cells)
     for reason, left_out in reasons.items():
         yield f"Not compared: {', '.join(left_out)}; {reason}."
-        yield ""
-    record = pd.concat(
-        [a.numbers for a in tables if a.verdict != matching.OTHER_DATA] or [pd.DataFrame()]
-    )
-    if any(answer.verdict == matching.OTHER_DATA for answer in tables):
+    own = [answer.numbers for answer in tables if answer.verdict != matching.OTHER_DATA]
+    if len(own) < len(tables):
         yield "What follows leaves out the tables that we ran on other people's data."
-        yield ""
-    if len(record):
-        yield from _explained(paper, record)
+    if own:
+        yield from _explained(paper, pd.concat(own))
 
 
 def _explained(paper: mapping.Paper, record: pd.DataFrame) -> Iterator[str]:
     """Yield the causes with how many numbers each explains, the impossible, the unexplained."""
     counts = record.loc[record["verdict"] == mapping.CAUSED, "cause"].value_counts()
-    if len(counts):
-        yield from ("### Causes", "")
-        for name, sentence in paper.causes.items():
-            if name in counts:
-                yield f"- **{name}** ({_numbers(counts[name])}): {sentence}"
-        yield ""
+    causes = {name: sentence for name, sentence in paper.causes.items() if name in counts}
+    if causes:
+        yield "### Causes"
+        told = (f"- **{name}** ({_numbers(counts[name])}): {causes[name]}" for name in causes)
+        yield "\n".join(told)
     impossible = record[record["verdict"] == mapping.IMPOSSIBLE].to_dict("records")
     if impossible:
-        yield from ("### Numbers that cannot be", "")
-        for rule in paper.impossible:
-            number = sum(mapping.rule_of(paper.impossible, row) is rule for row in impossible)
-            if number:
-                yield f"- {_numbers(number)}: {rule['because']} (`{rule['test']}`)"
-        yield ""
+        yield "### Numbers that cannot be"
+        places = [
+            paper.impossible.index(mapping.rule_of(paper.impossible, row)) for row in impossible
+        ]
+        rules = ((paper.impossible[place], places.count(place)) for place in sorted({*places}))
+        told = (f"- {_numbers(n)}: {rule['because']} (`{rule['test']}`)" for rule, n in rules)
+        yield "\n".join(told)
     unexplained = record.loc[record["verdict"] == mapping.UNEXPLAINED, "table"].value_counts(
         sort=False
     )
     if len(unexplained):
-        yield from ("### Unexplained", "")
+        yield "### Unexplained"
         counted = ", ".join(f"{count} of table {table}" for table, count in unexplained.items())
         where = f"`papers/{paper.name}/verdicts.csv`"
         known = f"[findings](../../papers/{paper.name}/findings.md)"
-        yield f"{counted}: {where} has them, with ours; the {known} and"
-        yield "[deviations](../deviations.md) what we know of them."
-        yield ""
+        known += " and\n[deviations](../deviations.md) what we know of them."
+        yield f"{counted}: {where} has them, with ours; the {known}"
 
 
 def _numbers(count: int) -> str:
@@ -392,19 +373,18 @@ def _numbers(count: int) -> str:
 
 def _rows(rows: Sequence[matching.RowAnswer]) -> Iterator[str]:
     """Yield which rows agree, in a line, and a table of the others: what was seen of each."""
-    agree = [a for a in rows if a.verdict in ("agrees", "holds") and not a.row.differs]
+    agree, cells = [], []
+    for answer in rows:
+        if answer.verdict in ("agrees", "holds") and not answer.row.differs:
+            agree.append(_item(answer))
+        else:
+            seen = " ".join(_seen(answer))
+            cells.append([_item(answer), answer.row.what, answer.verdict, seen])
     if agree:
-        yield f"As in the text: {'; '.join(map(_item, agree))}."
-        yield ""
-    headings = ("row", "what the text has", "verdict", "what we saw")
-    cells = [
-        [_item(answer), answer.row.what, answer.verdict, " ".join(_seen(answer))]
-        for answer in rows
-        if answer not in agree
-    ]
+        yield f"As in the text: {'; '.join(agree)}."
     if cells:
-        yield from _table(dict.fromkeys(headings, "---"), cells)
-        yield ""
+        headings = ("row", "what the text has", "verdict", "what we saw")
+        yield _table(dict.fromkeys(headings, "---"), cells)
 
 
 def _item(answer: matching.RowAnswer) -> str:
@@ -415,9 +395,9 @@ def _item(answer: matching.RowAnswer) -> str:
     return item if place in item else f"{item} ({place})"
 
 
-def _table(headings: Mapping[str, str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table, whose headings have the marks of their columns' sides."""
-    yield from (_line(list(headings)), _line(list(headings.values())), *map(_line, rows))
+def _table(headings: Mapping[str, str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table, whose headings have the marks of their columns' sides."""
+    return "\n".join(map(_line, [list(headings), list(headings.values()), *rows]))
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -428,26 +408,24 @@ def compare_with_record(
     papers: Sequence[mapping.Paper], options: mapping.PaperOptions, root: Path
 ) -> None:
     """Print the verdicts that changed, then every row of the papers; record them if asked to."""
-    catalogue, presets = Catalogue(options.results), Presets()
-    rows = {paper.name: matching.recorded(paper) for paper in papers}
+    catalogue, presets, answers = Catalogue(options.results), Presets(), []
     for paper in papers:
+        record = matching.recorded(paper)
         if paper.tables:
             tables = matching.paper_tables(
                 paper, [*paper.tables], catalogue, presets, options.results
             )
             new = matching.verdicts(list(tables))
-            print_changes(paper, matching.changes(new, rows[paper.name]))
-            rows[paper.name] = matching.merge_record(new, rows[paper.name])
-    for paper in papers:
-        _print_contents(paper, list(matching.row_answers(paper, rows[paper.name])))
+            print_changes(paper, matching.changes(new, record))
+            record = matching.merge_record(new, record)
+            if options.record:
+                matching.write_record(paper, record)
+        answers.append((paper, list(matching.row_answers(paper, record))))
+    for paper, rows in answers:
+        _print_contents(paper, rows)
     if options.record:
-        for paper in papers:
-            if paper.tables:
-                matching.write_record(paper, rows[paper.name])
-        every = [
-            mapping.Paper.read(name, root / "papers") for name in mapping.papers_in(root / "papers")
-        ]
-        texts = pages(every)
+        folder = root / "papers"
+        texts = pages([mapping.Paper.read(name, folder) for name in mapping.papers_in(folder)])
         for path, text in texts.items():
             write_text(root / path, text)
         print(f"written: papers/*/verdicts.csv, {', '.join(map(str, texts))}")

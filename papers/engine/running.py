@@ -18,7 +18,6 @@ Begin with `table_parts`, `figure_parts` and `study_parts`, and `carry_out`, whi
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shlex
 import subprocess
@@ -35,12 +34,8 @@ from fairbench.components import CHECKOUT, imported, module_named
 from fairbench.components.papers import options_of_study
 from fairbench.components.papers.engine.mapping import ALL, Paper, PaperOptions, contents
 from fairbench.components.papers.engine.matching import (
-    TEXTS,
+    Computation,
     Effort,
-    computation_path,
-    is_computed,
-    rows_answered,
-    rows_digest,
     runs_needed,
 )
 from fairbench.core.errors import UserError
@@ -55,15 +50,17 @@ def sweeps(
 ) -> Iterator[list[str]]:
     """Yield the words of each sweep that some tables need, every experiment once.
 
-    A quick look has few repeats, and of each sweep the data sets that the paper's mapping calls
-    quick, where it has any of them, and the values of other options that it names; experiments
-    that it names are left out, or all where it says so.
+    Those that a table's computations read are among them.
 
     Parameters
     ----------
     tables : all of the paper's if empty.
     """
-    names = [name for table in tables or paper.tables for name in _experiments(paper, table)]
+    names: list[str] = []
+    for table in tables or paper.tables:
+        names += paper.experiments(table)
+        for name in paper.computed(table):
+            names += paper.computations[name].get("experiments", [])
     yield from _sweeps(paper, names, effort)
 
 
@@ -76,12 +73,16 @@ def figure_sweeps(
 
 
 def _sweeps(paper: Paper, experiments: Sequence[str], effort: Effort) -> Iterator[list[str]]:
-    """Yield the words of each sweep of the experiments, smaller where the effort is not whole."""
-    small = effort is not Effort.WHOLE
-    if small and not paper.quick.get("sweeps", True):
+    """Yield the words of each sweep of the experiments, smaller where the effort is not whole.
+
+    A quick look has few repeats, and of each sweep the data sets that the paper's mapping calls
+    quick, where it has any of them, and the values of other options that it names; experiments
+    that it names are left out, or all where it says so.
+    """
+    quick = {} if effort is Effort.WHOLE else paper.quick
+    if not quick.get("sweeps", True):
         return
-    presets, quick = Presets(), paper.quick if small else {}
-    left_out = quick.get("leave_out", ())
+    presets, left_out = Presets(), quick.get("leave_out", ())
     for name in dict.fromkeys(name for name in experiments if name not in left_out):
         words = [f"experiment={name}"]
         if "repeats" in quick:
@@ -90,14 +91,7 @@ def _sweeps(paper: Paper, experiments: Sequence[str], effort: Effort) -> Iterato
         datasets = [each for each in varied.get("dataset", ()) if each in quick.get("datasets", ())]
         fewer = {"dataset": ",".join(datasets)} if datasets else {}
         fewer |= {each: values for each, values in quick.get("vary", {}).items() if each in varied}
-        words += [f"{option}={values}" for option, values in fewer.items()]
-        yield words
-
-
-def _experiments(paper: Paper, table: str) -> list[str]:
-    """Return the experiments behind a table, those that its computations read among them."""
-    read = [paper.computations[name].get("experiments", []) for name in paper.computed(table)]
-    return [*paper.experiments(table), *(name for names in read for name in names)]
+        yield [*words, *(f"{option}={values}" for option, values in fewer.items())]
 
 
 def run_sweep(words: Sequence[str], results: Path, effort: Effort) -> None:
@@ -142,20 +136,10 @@ def function_of(name: str) -> Callable[..., Any]:
     return getattr(imported(module), function)
 
 
-def run_computation(
-    paper: Paper, name: str, table: str, results: Path, effort: Effort = Effort.WHOLE
-) -> None:
-    """Compute what a computation answers of a table, and store it in the results folder.
-
-    A smaller effort's numbers are kept beside the whole; a quick look's are shown where there is
-    no whole.
-    """
-    rows = rows_answered(paper, name, table)
-    numbers = function_of(str(paper.computations[name]["function"]))(rows, results, effort)
-    frame = pd.DataFrame(numbers, columns=["row", "mean", "sd", "repeats", *TEXTS, "error"])
-    path = computation_path(paper, name, table, results, effort)
-    write_text(path, frame.to_csv(index=False))
-    write_text(path.with_suffix(".json"), json.dumps({"published": rows_digest(rows)}))
+def run_computation(computation: Computation, effort: Effort = Effort.WHOLE) -> None:
+    """Compute what a computation answers of a table, and store it in the results folder."""
+    function = function_of(str(computation.entry["function"]))
+    computation.store(function(computation.rows, computation.results, effort), effort)
 
 
 # Figures.
@@ -232,11 +216,10 @@ def table_parts(
         yield PaperPart(paper.name, " ".join(words), partial(run_sweep, words, results, effort))
     for table in tables or paper.tables:
         for name in paper.computed(table):
-            again = paper.computations[name].get("again", False)
-            if again or not is_computed(paper, name, table, results, effort):
-                sentence = f"table {table}: {paper.computations[name]['sentence']}"
-                run = partial(run_computation, paper, name, table, results, effort)
-                yield PaperPart(paper.name, sentence, run)
+            computation = Computation(paper, name, table, results)
+            if computation.entry.get("again", False) or not computation.is_stored(effort):
+                sentence = f"table {table}: {computation.entry['sentence']}"
+                yield PaperPart(paper.name, sentence, partial(run_computation, computation, effort))
 
 
 def figure_parts(
@@ -364,14 +347,16 @@ def _parts(paper: Paper, options: PaperOptions, effort: Effort) -> list[PaperPar
     for figure in figures:
         paper.figure(figure)
     parts: list[PaperPart] = []
-    only_figures = bool(options.figure or options.figures)
+    only_figures, everything = (
+        options.figure or options.figures,
+        options.name == ALL and options.run,
+    )
     if options.run and not only_figures:
         parts += table_parts(paper, options.results, tables, effort)
-    if only_figures or (options.name == ALL and options.run):
-        figures_drawn = list(figure_parts(paper, options.results, figures, effort))
+    if only_figures or everything:
+        parts += figure_parts(paper, options.results, figures, effort)
         if not options.run:  # what is drawn of runs is drawn of those that are there
-            figures_drawn = [part for part in figures_drawn if part.name.startswith("figure ")]
-        parts += figures_drawn
-    if options.name == ALL and options.run:
+            parts = [part for part in parts if part.name.startswith("figure ")]
+    if everything:
         parts += study_parts(paper, options.results, effort)
     return parts

@@ -15,7 +15,7 @@ from fairbench.cli.command import options_of, read
 from fairbench.components.papers import CrossValidations, NoOptions, options_of_study
 from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.engine.mapping import Paper, papers_in
-from fairbench.components.papers.engine.matching import rows_answered
+from fairbench.components.papers.engine.matching import Computation
 from fairbench.components.papers.few_labels import tables
 from fairbench.core.errors import UserError
 from tests import warm
@@ -165,9 +165,9 @@ def test_what_the_last_version_stored_is_shown_if_it_is_of_these_numbers(same, t
     paper = Paper.read("active_assessment", ROOT / "papers")
     table = next(iter(paper.tables))
     (name,) = paper.computed(table)
-    rows = rows_answered(paper, name, table)
+    computation = Computation(paper, name, table, tmp_path)
+    rows, path = computation.rows, computation.path()
     digest = hashlib.sha256(rows.to_csv().encode()).hexdigest() if same else "of others"
-    path = tmp_path / "papers" / paper.name / f"table{table}-{name}.csv"
     path.parent.mkdir(parents=True)
     # Without the columns that came later.
     pd.DataFrame({"row": rows.index, "mean": 98.7, "sd": 1.0, "repeats": 1000}).to_csv(path)

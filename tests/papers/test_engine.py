@@ -172,10 +172,11 @@ def test_a_computation_is_stored_and_printed_beside_the_paper(tmp_path, monkeypa
     )
     monkeypatch.syspath_prepend(tmp_path)
     paper = written(tmp_path, mapping_yaml=TINY, published_csv=CSV)
-    assert not matching.is_computed(paper, "shares", "1", tmp_path)
-    running.run_computation(paper, "shares", "1", tmp_path, Effort.QUICK)
-    assert matching.is_computed(paper, "shares", "1", tmp_path, Effort.QUICK)
-    assert list(matching.computed_numbers(paper, "shares", "1", tmp_path)["mean"]) == [0.51, 0.9]
+    shares = matching.Computation(paper, "shares", "1", tmp_path)
+    assert not shares.is_stored()
+    running.run_computation(shares, Effort.QUICK)
+    assert shares.is_stored(Effort.QUICK)
+    assert list(shares.numbers()["mean"]) == [0.51, 0.9]
     pages.print_paper(paper, tmp_path, "1")
     printed = capsys.readouterr().out
     assert "0.51" in printed and "agrees" in printed and "corrected" in printed
@@ -190,7 +191,7 @@ def test_numbers_that_a_paper_keeps_are_printed(tmp_path, capsys):
     kept = TINY.replace("sentence: shares", "sentence: shares, kept: n.csv")
     content = "row,mean,repeats,label,error\n0,0.6,1,,0.01\n0,0.5,1,b,0\n"
     paper = written(tmp_path, published_csv=CSV, mapping_yaml=kept, n_csv=content)
-    assert not matching.is_computed(paper, "shares", "1", tmp_path)
+    assert not matching.Computation(paper, "shares", "1", tmp_path).is_stored()
     pages.print_paper(paper, tmp_path, "1")
     printed = capsys.readouterr().out.split()
     assert printed[printed.index("mine") :][:5] == ["mine", "0.50", "0.600", "0.100", "unexplained"]

@@ -83,19 +83,9 @@ class BinnedArms(BetaArms):
     ----------
     posterior : (R, A, B) prior pseudo-counts plus the right and wrong predictions seen.
     unlabelled : (R, A) rows whose label is not known.
+
+    What a label shows, `outcome`, is twice the bin, and 1 more for a right prediction.
     """
-
-    @staticmethod
-    def of(prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1) -> BinnedArms:
-        """Return unlabelled arms, from (A, B) priors and (A,) numbers of rows."""
-        times = (replications, 1, 1)
-        pseudo = Beta(np.tile(prior.successes, times), np.tile(prior.failures, times))
-        return BinnedArms(pseudo, np.tile(np.asarray(sizes, np.int64), (replications, 1)))
-
-    @staticmethod
-    def outcome(bins: Codes, correct: NDArray[Any]) -> Codes:
-        """Return (n,) codes of what a label shows: twice the bin, and 1 for a right prediction."""
-        return 2 * bins + correct.astype(np.int64)
 
     def record(self, rows: Codes, arms: Codes, outcome: Codes) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
@@ -296,8 +286,11 @@ class BinnedPool(Pool):
 
     def arms(self, prior: str, strength: float, replications: int) -> BinnedArms:
         """Return the arms before any label: prior means at "scores" or at bins' "midpoints"."""
-        unlabelled = self.diagram(strength, midpoints=prior == "midpoints", labelled=False)
-        return BinnedArms.of(unlabelled.accuracy, self.sizes, replications=replications)
+        means = self.diagram(strength, midpoints=prior == "midpoints", labelled=False).accuracy
+        each = (
+            np.tile(pseudo, (replications, 1, 1)) for pseudo in (means.successes, means.failures)
+        )
+        return BinnedArms(Beta(*each), np.tile(self.sizes, (replications, 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,29 +318,28 @@ def released(dataset: str) -> MulticlassScores:
 
 def by_class(dataset: str) -> ArmPool:
     """Return a pool whose arms are the predicted classes."""
-    scores = released(dataset)
-    return _pool(f"{dataset} by class", scores, scores.prediction)
+    return _pool(dataset, "class", released(dataset).prediction)
 
 
 def by_score(dataset: str) -> ArmPool:
     """Return a pool whose arms are ten bins of the score, of equal size."""
-    scores = released(dataset)
-    rank = np.argsort(np.argsort(scores.confidence, kind="stable"), kind="stable")
-    return _pool(f"{dataset} by score", scores, rank * BINS // len(rank))
+    order = np.argsort(released(dataset).confidence, kind="stable")
+    rank = np.argsort(order, kind="stable")
+    return _pool(dataset, "score", rank * BINS // len(rank))
 
 
 def by_superclass(dataset: str) -> ArmPool:
     """Return CIFAR-100's pool by superclass of the predicted class; others by class."""
-    scores = released(dataset)
     if dataset != "cifar100":
         return by_class(dataset)
-    return _pool(
-        f"{dataset} by superclass", scores, superclasses(scores.classes)[scores.prediction]
-    )
+    scores = released(dataset)
+    return _pool(dataset, "superclass", superclasses(scores.classes)[scores.prediction])
 
 
-def _pool(name: str, scores: MulticlassScores, arm: Codes) -> ArmPool:
-    return ArmPool(name, arm, scores.correct.astype(np.int64), scores.confidence)
+def _pool(dataset: str, by: str, arm: Codes) -> ArmPool:
+    scores = released(dataset)
+    right = scores.correct.astype(np.int64)
+    return ArmPool(f"{dataset} by {by}", arm, right, scores.confidence)
 
 
 def binned_by_class(scores: MulticlassScores, name: str, *, held_out: float = 0.0) -> BinnedPool:
@@ -360,7 +352,7 @@ def binned_by_class(scores: MulticlassScores, name: str, *, held_out: float = 0.
     kept = rng(0, "active held out", name).permutation(len(scores))
     rows = np.sort(kept[int(held_out * len(scores)) :])
     score, correct = scores.confidence[rows], scores.correct[rows]
-    outcome = BinnedArms.outcome(bins_of_width(score, BINS), correct)
+    outcome = 2 * bins_of_width(score, BINS) + correct.astype(np.int64)
     return BinnedPool(name, scores.prediction[rows], outcome, score, correct)
 
 
@@ -478,39 +470,20 @@ def ece_error(pool: ArmPool, arms: BetaArms) -> Floats:
     return _percent(estimate, float(np.abs(pool.accuracy - pool.confidence) @ pool.share))
 
 
-def reciprocal_rank(m: int) -> Measure:
-    """Return the mean reciprocal rank of the m least accurate arms."""
-    return lambda pool, arms: rank(-arms.posterior.mean, -pool.accuracy, m)
-
-
-def rank(seen: Floats, truth: Floats, m: int) -> Floats:
+def mean_reciprocal_rank(seen: Floats, truth: Floats, m: int) -> Floats:
     """Return the mean reciprocal rank, (R,), of the m arms of the largest (A,) truth.
+
+    It is 1 where they seem to be the highest. An arm's rank is 1 plus the number of other arms, not
+    among these m, that seem higher; arms that seem as high count a half.
 
     Parameters
     ----------
     seen : (R, A) what the arms seem to be.
     """
-    return mean_reciprocal_rank(-seen, np.argsort(-truth, kind="stable")[:m])
-
-
-def mean_reciprocal_rank(seen: Floats, extreme: Codes) -> Floats:
-    """Return how high the extreme arms rank, (R,): 1 where they are the lowest.
-
-    An arm's rank is 1 plus the number of other arms, not among the extreme ones, that seem lower;
-    arms that seem as low count a half.
-
-    Parameters
-    ----------
-    seen : (R, A) what the arms seem to be, such as posterior means of their accuracies.
-    extreme : the arms that truly are lowest.
-    """
-    others = np.delete(seen, extreme, axis=1)
-    mean = np.zeros(len(seen))
-    for arm in extreme:
-        own = seen[:, arm, None]
-        rank = 1 + (others < own).sum(axis=1) + (others == own).sum(axis=1) / 2
-        mean += 1 / rank / len(extreme)
-    return mean
+    extreme = np.argsort(-truth, kind="stable")[:m]
+    own, others = seen[:, extreme, None], np.delete(seen, extreme, axis=1)[:, None]
+    ranks = 1 + (others > own).sum(axis=-1) + (others == own).sum(axis=-1) / 2
+    return (1 / ranks).mean(axis=1)
 
 
 def _percent(estimate: Floats, truth: float) -> Floats:
@@ -597,13 +570,13 @@ class Curves:
         ]
         return whole, float(np.std(resampled))
 
-    def reached_by_batch(self, measure: str, *, skipped: int = 0) -> Floats:
+    def reached_by_batch(self, measure: str) -> Floats:
         """Return the first number of labels at which each batch's own mean passes the goal, (B,).
 
         A mean of few runs is noisier, and its first passage earlier: that of a batch is what a
         study of a tenth of the runs would have printed.
         """
-        return np.array([self._first(batch, skipped) for batch in self.batches[measure].T])
+        return np.array([self._first(batch, 0) for batch in self.batches[measure].T])
 
     def _first(self, curve: Floats, skipped: int) -> float:
         skipped = min(skipped, len(curve) - 1)
@@ -611,15 +584,18 @@ class Curves:
         return float(self.labels[skipped:][np.argmax(passed)])
 
 
+def _file(folder: Path, parts: Sequence[str], suffix: str) -> Path:
+    return folder / "curves" / ("-".join(parts).replace(" ", "_") + suffix)
+
+
 def curves(
     pool: Pool, question: Question, method: Method, folder: Path, *, replications: int
 ) -> Curves:
     """Return the curves of a method, from their file where it is there."""
     parts = (pool.name, question.name, method.file, str(replications))
-    path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npz")
+    path = _file(folder, parts, ".npz")
     if not path.exists():
         arrays = _computed_curves(pool, question, method, replications)
-        path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as file:
             np.savez(file, **arrays)
     with np.load(path, allow_pickle=False) as stored:
@@ -632,11 +608,10 @@ def _computed_curves(
     pool: Pool, question: Question, method: Method, replications: int
 ) -> dict[str, Any]:
     """Label all replications at once, and look every so many labels, or every round of more."""
-    generator = rng(0, "active", pool.name, question.name, method.name)
-    plays = 1 if method.strategy in _ONE_AT_A_TIME else question.plays
-    arms, strategy = pool.arms(method.prior, method.strength, replications), method.strategy
+    generator, strategy = rng(0, "active", pool.name, question.name, method.name), method.strategy
+    plays = 1 if strategy in _ONE_AT_A_TIME else question.plays
+    arms = pool.arms(method.prior, method.strength, replications)
     first, is_random = question.reward(pool, arms), strategy.startswith("random")
-    of_lowest = isinstance(first, Lowest)
     by_thresholds = (strategy, plays) == ("thompson", 1) and len(pool.sizes) >= _MANY_ARMS
 
     def chosen(held: Any) -> Codes:
@@ -644,30 +619,29 @@ def _computed_curves(
         return choose(strategy, held, reward, generator, plays=plays)
 
     chooser: Callable[[Any], Codes] = chosen
-    if of_lowest and by_thresholds:
+    if isinstance(first, Lowest) and by_thresholds:
         arms, chooser = ThresholdArms.of(arms), partial(ThresholdArms.lowest, generator=generator)
-    elif of_lowest and strategy == "bayesian_ucb_quantile":
+    elif isinstance(first, Lowest) and strategy == "bayesian_ucb_quantile":
         chooser = lowest_quantiles(arms, generator, plays=plays)
     rows = len(pool.arm)
     labels = min(question.labels, rows)
-    every = max(question.every // plays, 1)
-    batches = min(BATCHES, replications)
 
     def observe(held: Any) -> tuple[float, list[Floats], list[float]]:
         values = [measure(pool, held) for measure in question.measures.values()]
         bought = rows - held.unlabelled.sum(axis=1).mean()
-        means = [v.reshape(batches, -1).mean(axis=1) for v in values]
+        means = [v.reshape(min(BATCHES, replications), -1).mean(axis=1) for v in values]
         return bought, means, [v.std(ddof=1) for v in values]
 
-    rounds = -(-labels // plays)
+    rounds, every = -(-labels // plays), max(question.every // plays, 1)
     if plays > 1 and labels == rows:
         rounds = int(rounds + pool.sizes.max())  # the last rounds find fewer arms with rows
     queues = pool.queues(replications)
     seen = assess(queues, arms, chooser, observe=observe, rounds=rounds, every=every)
     bought, values, sd = (np.array(each) for each in zip(*seen, strict=True))
     arrays = {"labels": bought}
-    arrays |= {name: values[:, i] for i, name in enumerate(question.measures)}
-    return arrays | {f"sd of {name}": sd[:, i] for i, name in enumerate(question.measures)}
+    for i, name in enumerate(question.measures):
+        arrays |= {name: values[:, i], f"sd of {name}": sd[:, i]}
+    return arrays
 
 
 # Which of two arms is the more accurate: labels until the answer is as sure as all labels make it.
@@ -690,10 +664,9 @@ def labels_to_compare(
     coded : as the released code has it, in place of the text.
     """
     parts = (pool.name, "every pair", "code" if coded else "text", method.file, str(passes))
-    path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npy")
+    path = _file(folder, parts, ".npy")
     if not path.exists():
         needed = _computed_pairs(pool, method, passes, coded=coded)
-        path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as file:
             np.save(file, needed)
     return np.load(path, allow_pickle=False)
@@ -751,42 +724,34 @@ _FIRST, _NEXT = 2.5, (10.0, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
-class ThresholdArms:
+class ThresholdArms(BetaArms):
     """Beta arms that know their distribution functions on a grid; use them through `record`.
 
     Attributes
     ----------
-    arms : the arms, shared and not copied.
     thresholds : (K,) the grid of thresholds, above 0; the last is 1.
     below : (R, K, A) P(theta < threshold), 0 of an arm that has no unlabelled row.
     expected : (R, K) the expected number of arms below each threshold.
     log_beta : (R, A) logarithms of B(a, b).
     """
 
-    arms: BetaArms
     thresholds: Floats
     below: Floats
     expected: Floats
     log_beta: Floats
 
     @staticmethod
-    def of(arms: BetaArms) -> ThresholdArms:
-        """Return arms with their distribution functions, which takes R x K x A evaluations."""
+    def of(arms: BetaArms) -> ThresholdArms:  # type: ignore[override]
+        """Return arms with their distribution functions, which takes R x K x A evaluations.
+
+        The posterior and the rows are shared and not copied.
+        """
         thresholds = np.arange(1, 2**_BITS + 1) / 2**_BITS
-        won, lost = arms.posterior.successes, arms.posterior.failures
+        won, lost, left = arms.posterior.successes, arms.posterior.failures, arms.unlabelled
         below = betainc(won[:, None], lost[:, None], thresholds[:, None])
-        below *= (arms.unlabelled > 0)[:, None]
-        return ThresholdArms(arms, thresholds, below, below.sum(axis=-1), betaln(won, lost))
-
-    @property
-    def posterior(self) -> Beta:
-        """Return the arms' posterior."""
-        return self.arms.posterior
-
-    @property
-    def unlabelled(self) -> Codes:
-        """Return the rows of each arm without a label, (R, A)."""
-        return self.arms.unlabelled
+        below *= (left > 0)[:, None]
+        grid = (thresholds, below, below.sum(axis=-1), betaln(won, lost))
+        return ThresholdArms(arms.posterior, left, *grid)
 
     def record(self, rows: Codes, arms: Codes, success: NDArray[np.int64]) -> None:
         """Count, in place, one label of each (replication, arm); no replication may come twice."""
@@ -798,7 +763,7 @@ class ThresholdArms:
         step = np.where(success, -1 / won, 1 / lost)[:, None]
         change = np.pad(np.exp(logs) * step, ((0, 0), (0, 1)))
         self.log_beta[rows, arms] += np.log(np.where(success, won, lost) / (won + lost))
-        self.arms.record(rows, arms, success)
+        super().record(rows, arms, success)
         used_up = self.unlabelled[rows, arms] == 0
         if used_up.any():
             change[used_up] = -self.below[rows[used_up], :, arms[used_up]]

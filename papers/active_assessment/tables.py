@@ -220,38 +220,31 @@ def published_pool(dataset: str, split: int = 0) -> assessment.BinnedPool:
     return assessment.binned_by_class(assessment.released(dataset), name, held_out=HELD_OUT)
 
 
-def calibrated_question(m: int) -> assessment.Question:
-    """Return the question of the m least calibrated classes, as the text defines them."""
+def calibrated_question(m: int, *, published: bool = False) -> assessment.Question:
+    """Return the question of the m least calibrated classes, as defined or as the code asks it."""
 
-    def reward(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> active.LeastCalibrated:
-        return active.LeastCalibrated(pool.bins.score, pool.bins.weight)
-
-    def rank(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> Floats:
-        return assessment.rank(reward(pool, arms).moments(arms)[0], class_errors(pool), m)
-
-    name, measures = f"least calibrated {m}", {"mrr": rank}
-    return assessment.Question(name, reward, measures, plays=m, every=CALIBRATED_EVERY)
-
-
-def _published_question(m: int) -> assessment.Question:
-    """Return the question as the published code asks it."""
-
-    def share(arms: assessment.BinnedArms) -> Floats:
-        """Return the share of the labels so far in each bin of each class, (R, A, B)."""
+    def weight(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> Floats:
+        """Return the share of the rows, or of the labels so far, in each bin of each class."""
         seen = arms.posterior.strength - assessment.STRENGTH + 2 * _BLANK
-        return seen / seen.sum(axis=-1, keepdims=True)
+        return seen / seen.sum(axis=-1, keepdims=True) if published else pool.bins.weight
 
     def reward(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> active.LeastCalibrated:
-        return active.LeastCalibrated(pool.bins.score, share(arms))
+        return active.LeastCalibrated(pool.bins.score, weight(pool, arms))
 
     def rank(pool: assessment.BinnedPool, arms: assessment.BinnedArms) -> Floats:
+        if not published:
+            return assessment.mean_reciprocal_rank(
+                reward(pool, arms).moments(arms)[0], class_errors(pool), m
+            )
         whole = pool.diagram(assessment.STRENGTH, midpoints=True, labelled=True)
         truth = whole.weight * np.abs(whole.accuracy.mean - whole.score)
-        seen = share(arms) * np.abs(arms.posterior.mean - pool.bins.score)
-        return assessment.rank(seen.sum(axis=-1), truth.sum(axis=-1), m)
+        seen = weight(pool, arms) * np.abs(arms.posterior.mean - pool.bins.score)
+        return assessment.mean_reciprocal_rank(seen.sum(axis=-1), truth.sum(axis=-1), m)
 
-    name, measures = f"published calibration {m}", {"mrr": rank}
-    return assessment.Question(name, reward, measures, plays=m, every=CALIBRATED_EVERY)
+    name = "published calibration" if published else "least calibrated"
+    return assessment.Question(
+        f"{name} {m}", reward, {"mrr": rank}, plays=m, every=CALIBRATED_EVERY
+    )
 
 
 def class_errors(pool: assessment.BinnedPool) -> Floats:
@@ -281,7 +274,7 @@ def _least_calibrated(asked: _Request) -> Numbers:
             splits, found = asked.effort.choose(several, 1, 1), []
             for split in range(splits):
                 pool = published_pool(asked.dataset, split)
-                curve = asked.curves(pool, _published_question(m), method, runs)
+                curve = asked.curves(pool, calibrated_question(m, published=True), method, runs)
                 labels, error = curve.reached("mrr", skipped=_SKIPPED)
                 found.append(percent * min(labels + CALIBRATED_EVERY, len(pool.arm)))
             spread = float(np.std(found, ddof=1)) if splits > 1 else percent * error
@@ -381,7 +374,7 @@ def _cost_question(
 def _cost_rank(price: Floats, m: int) -> assessment.Measure:
     def measure(pool: assessment.OutcomePool, arms: assessment.DirichletArms) -> Floats:
         seen = arms.alpha @ price / arms.alpha.sum(axis=-1)
-        return assessment.rank(seen, class_costs(pool, price), m)
+        return assessment.mean_reciprocal_rank(seen, class_costs(pool, price), m)
 
     return measure
 
@@ -445,8 +438,11 @@ _PASSES = {"cifar100": 3, "svhn": 10}
 
 def worst_question(m: int) -> assessment.Question:
     """Return Table 3.5's: find the m least accurate classes."""
-    measures = {"mrr": assessment.reciprocal_rank(m)}
-    return assessment.Question(f"worst {m}", assessment.lowest, measures, plays=m)
+
+    def rank(pool: assessment.ArmPool, arms: active.BetaArms) -> Floats:
+        return assessment.mean_reciprocal_rank(-arms.posterior.mean, -pool.accuracy, m)
+
+    return assessment.Question(f"worst {m}", assessment.lowest, {"mrr": rank}, plays=m)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def released(monkeypatch):
 
 def test_ranks_are_counted_without_the_other_extreme_arms():
     seen = np.array([[0.1, 0.2, 0.3, 0.4], [0.3, 0.1, 0.2, 0.05], [0.2, 0.2, 0.9, 0.8]])
-    rank = assessment.mean_reciprocal_rank(seen, np.array([0, 2]))
+    rank = assessment.mean_reciprocal_rank(-seen, np.array([2.0, 0.0, 1.0, 0.0]), 2)
     # Against the arms 1 and 3 alone: ranks 1 and 2; 3 and 3; a tie with one, and after both.
     np.testing.assert_allclose(rank, [(1 + 1 / 2) / 2, 1 / 3, (1 / 1.5 + 1 / 3) / 2])
 

@@ -138,12 +138,22 @@ def partly_labelled(
     labels = np.full(len(scores), np.nan) if label is None else _numbers(label, "label")
     decisions = scores > 0.5 if prediction is None else _numbers(prediction, "prediction")
     column = pd.Series(np.asarray(group, dtype=object))
-    _check_lengths(score=scores, group=column, label=labels, prediction=decisions)
+    columns = {"score": scores, "group": column, "label": labels, "prediction": decisions}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise UserError(f"columns of unequal lengths ({listed}); give one value a row to each")
+    if not len(scores):
+        raise UserError("no rows: give at least one prediction")
     _refuse("score", scores, ~((scores >= 0) & (scores <= 1)), "a probability")
     _refuse("label", labels, ~np.isin(labels, (0, 1)) & ~np.isnan(labels), "0, 1 or missing")
     _refuse("prediction", decisions, ~np.isin(decisions, (0, 1)), "0 or 1")
     _refuse("group", column.to_numpy(), column.isna().to_numpy(), "a label")
-    groups = _reference_first(column, reference)
+    names = list(column.value_counts().index)  # the largest group first
+    first = names[0] if reference is None else reference
+    if first not in names:
+        raise unknown_name("reference group", str(reference), map(str, names))
+    groups = (first, *sorted((name for name in names if name != first), key=str))
     codes = pd.Categorical(column, categories=list(groups)).codes
     return PartlyLabelled(
         scores, decisions.astype(np.int64), codes.astype(np.int64), labels, groups
@@ -157,25 +167,7 @@ def _numbers(values: ArrayLike, name: str) -> Floats:
         raise UserError(f"column '{name}': {str(error).splitlines()[0]}; give numbers") from error
 
 
-def _check_lengths(**columns: NDArray[np.generic] | pd.Series) -> None:
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise UserError(f"columns of unequal lengths ({listed}); give one value a row to each")
-    if not lengths["score"]:
-        raise UserError("no rows: give at least one prediction")
-
-
 def _refuse(name: str, values: NDArray[np.generic], wrong: Mask, expected: str) -> None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise UserError(f"column '{name}' is {values[row]} in row {row + 1}; it must be {expected}")
-
-
-def _reference_first(column: pd.Series, reference: Hashable | None) -> tuple[Hashable, ...]:
-    sizes = column.value_counts()
-    reference_group = sizes.index[0] if reference is None else reference
-    if reference_group not in sizes.index:
-        raise unknown_name("reference group", str(reference), map(str, sizes.index))
-    other_groups = sorted((name for name in sizes.index if name != reference_group), key=str)
-    return (reference_group, *other_groups)

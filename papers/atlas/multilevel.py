@@ -110,12 +110,12 @@ def fit(
         some = slice(start, start + _BLOCK)
         own = {name: getattr(measured, name)[some] for name in ("means", "variances", "splits")}
         blocks.append(_fit_block(replace(measured, **own), generator, draws))
+    along = {"centres": 1, "errors": 1, "effects": 0, "effect_errors": 0, "families": 0}
     return _Multilevel(
-        centres=np.concatenate([block.centres for block in blocks], axis=1),
-        errors=np.concatenate([block.errors for block in blocks], axis=1),
-        effects=np.concatenate([block.effects for block in blocks]),
-        effect_errors=np.concatenate([block.effect_errors for block in blocks]),
-        families=np.concatenate([block.families for block in blocks]),
+        **{
+            name: np.concatenate([getattr(block, name) for block in blocks], axis=axis)
+            for name, axis in along.items()
+        }
     )
 
 
@@ -128,22 +128,18 @@ def _fit_block(
     """Draw from the posterior of one block of differences."""
     size = _sizes(measured)
     sampler = _Sampler(measured, size, generator)
-    centres, errors, effects = [], [], []
+    kept = []
     for step in range(_WARMING + 2 * draws):
         sampler.sweep()
         if step >= _WARMING and step % 2:
-            centres.append(sampler.centre)
-            errors.append(sampler.error)
-            effects.append(sampler.effects)
+            kept.append((sampler.centre, sampler.error, sampler.effects))
     scale = size[:, None]
-    effects_of_draws = np.stack(effects)
-    return _Multilevel(
-        centres=np.stack(centres) * scale,
-        errors=np.stack(errors) * scale,
-        effects=np.where(measured.known, effects_of_draws.mean(axis=0) * scale, np.nan),
-        effect_errors=np.where(measured.known, effects_of_draws.std(axis=0) * scale, np.nan),
-        families=measured.families,
+    centres, errors, effects = map(np.stack, zip(*kept, strict=True))
+    of_effects = (
+        np.where(measured.known, values * scale, np.nan)
+        for values in (effects.mean(axis=0), effects.std(axis=0))
     )
+    return _Multilevel(centres * scale, errors * scale, *of_effects, measured.families)
 
 
 _SMALLEST = 1e-9  # a difference that is this small everywhere is none

@@ -204,15 +204,10 @@ def _counts_sentence(claim: Claim) -> str:
     """Return sentences on how many differences of a claim are above 0, too small, or open."""
     parts = claim.deciding_parts
     small = f"under {parts[0].epsilon:g}"
-    at_once = [sign_in_words(part) for part in parts]
-    alone = [sign_in_words(part, alone=True) for part in parts]
-    counts = {
-        "above": at_once.count("above 0"),
-        "under": at_once.count(small),
-        "open": at_once.count("open"),
-        "above_alone": alone.count("above 0"),
-        "under_alone": alone.count(small),
-    }
+    at_once = Counter(sign_in_words(part) for part in parts)
+    alone = Counter(sign_in_words(part, alone=True) for part in parts)
+    counts = {"above": at_once["above 0"], "under": at_once[small], "open": at_once["open"]}
+    counts |= {"above_alone": alone["above 0"], "under_alone": alone[small]}
     differences = pluralise(len(parts), "difference", "differences")
     return _tell("counts", differences=differences, small=small, **counts)
 

@@ -24,7 +24,7 @@ from scipy import special
 
 from fairbench.components import class_named
 from fairbench.components.papers import CONF, number_of_runs, run_main
-from fairbench.components.papers.engine.matching import Drawn, Effort, Numbers
+from fairbench.components.papers.engine.matching import Drawn, Effort, Numbers, number
 from fairbench.components.papers.released_scores import MulticlassFile
 from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import unknown_name
@@ -482,8 +482,7 @@ def figure_2_9(results: Path, effort: Effort) -> Drawn:
 MOST_ACCURATE = ("keyboard", "sunflower", "motorcycle")
 CUT = "digits cut"
 _DRAWS = 100_000
-# (metric, setting) of a printed number -> ours, and the sd of one draw where draws are averaged.
-Found = dict[tuple[str, str], tuple[float, float]]
+Found = dict[tuple[str, str], float]  # (metric, setting) of a printed number -> ours
 
 
 def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
@@ -499,70 +498,58 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
         if printed.empty:
             continue
         scores = released_pool(name)
-        found: Found = {
-            ("size_thousand", ""): (len(scores) / 1000, 0.0),
-            ("test_rows", ""): (float(len(scores)), 0.0),
-            ("classes", ""): (float(len(scores.classes)), 0.0),
-        }
+        sizes = {"size_thousand": len(scores) / 1000, "test_rows": len(scores)}
+        found: Found = {(metric, ""): size for metric, size in sizes.items()}
+        found["classes", ""] = len(scores.classes)
         if name == "cifar100":
             high = (scores.confidence > 0.9).mean()
             found |= {
-                ("accuracy", ""): (float(scores.correct.mean()), 0.0),
-                ("mean_score", ""): (float(scores.confidence.mean()), 0.0),
-                ("ece", ""): (full_ece(scores), 0.0),
-                ("percent_of_scores_above", "score=0.9"): (100 * high, 0.0),
+                ("accuracy", ""): scores.correct.mean(),
+                ("mean_score", ""): scores.confidence.mean(),
+                ("ece", ""): full_ece(scores),
+                ("percent_of_scores_above", "score=0.9"): 100 * high,
                 **classes(scores, draws),
                 **differences(scores),
             }
         for row in printed.itertuples():
-            ours, sd = found[str(row.metric), str(row.setting)]
-            yield {"row": row.Index, "mean": ours, "sd": sd, "repeats": draws}
-            if row.metric == "ece":
+            ours, metric = found[str(row.metric), str(row.setting)], str(row.metric)
+            # What is drawn is a share, and a draw has it or not.
+            sd = np.sqrt(ours * (1 - ours)) if metric.startswith("probability") else 0.0
+            yield number(ours, sd, draws, row=row.Index)
+            if metric == "ece":
                 digits = 10 ** len(str(row.value).partition(".")[2])
-                cut = np.floor(ours * digits) / digits
-                yield {"row": row.Index, "mean": cut, "sd": sd, "repeats": draws, "cause": CUT}
+                yield number(np.floor(ours * digits) / digits, sd, draws, row=row.Index, cause=CUT)
 
 
 def classes(scores: MulticlassScores, draws: int) -> Found:
     """Return what is known of the classes at both ends from all labels, under Beta(1, 1)."""
-    n = len(scores.classes)
-    accuracy = accuracy_posterior(scores.correct, scores.prediction, uniform(n))
+    accuracy = accuracy_posterior(scores.correct, scores.prediction, uniform(len(scores.classes)))
     places = [scores.classes.index(name) for name in MOST_ACCURATE]
     lower, upper = (end[places] for end in accuracy.interval())
     drawn = accuracy.draws(draws, rng(0, "black box", "classes"))
-    most = ranks(drawn, largest=True)["first"]
-    least = ranks(drawn, largest=False)["first"][scores.classes.index("lizard")]
+    most, least = (ranks(drawn, largest=largest)["first"] for largest in (True, False))
+    named = zip(MOST_ACCURATE, places, strict=True)
     return {
-        ("least_accuracy", "most accurate classes"): (float(lower.min()), 0.0),
-        ("greatest_accuracy", "most accurate classes"): (float(upper.max()), 0.0),
-        ("probability_least_accurate", "lizard"): _share(least),
-        **{
-            ("probability_most_accurate", name): _share(most[place])
-            for name, place in zip(MOST_ACCURATE, places, strict=True)
-        },
+        ("least_accuracy", "most accurate classes"): lower.min(),
+        ("greatest_accuracy", "most accurate classes"): upper.max(),
+        ("probability_least_accurate", "lizard"): least[scores.classes.index("lizard")],
+        **{("probability_most_accurate", name): most[place] for name, place in named},
     }
 
 
 def differences(scores: MulticlassScores) -> Found:
     """Return the posteriors of two pairs of groups, and P(the first is less accurate)."""
     found: Found = {}
-    for (first, second), accuracy in group_pairs(scores).items():
-        pair = f"{first} and {second}"
-        right, wrong = accuracy.successes, accuracy.failures
-        less, _, _ = regions(accuracy)
-        found[("probability_less_accurate", pair)] = _share(less)
-        share = (right - 1) / (right + wrong - 2)
-        found[("percent_less_accurate", pair)] = (100 * float(share[1] - share[0]), 0.0)
-        for name, won, lost in zip((first, second), right, wrong, strict=True):
-            found[("posterior_alpha", name)] = (float(won), 0.0)
-            found[("posterior_beta", name)] = (float(lost), 0.0)
-            found[("labels", name)] = (float(won + lost - 2), 0.0)
+    for names, accuracy in group_pairs(scores).items():
+        pair, right, labels = " and ".join(names), accuracy.successes, accuracy.strength - 2
+        first, second = (right - 1) / labels
+        found["probability_less_accurate", pair] = regions(accuracy)[0]
+        found["percent_less_accurate", pair] = 100 * (second - first)
+        for i, name in enumerate(names):
+            found["posterior_alpha", name] = right[i]
+            found["posterior_beta", name] = accuracy.failures[i]
+            found["labels", name] = labels[i]
     return found
-
-
-def _share(probability: float | np.floating[Any]) -> tuple[float, float]:
-    """Return a probability, and the sd of a draw that has it."""
-    return float(probability), float(np.sqrt(probability * (1 - probability)))
 
 
 if __name__ == "__main__":

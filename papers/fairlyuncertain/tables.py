@@ -239,6 +239,7 @@ _MAJORITY = "method.reading=majority"
 def likelihood_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     """Yield the text's numbers for published rows of likelihood, and those under a cause."""
     repeats = _repeats_of(effort)
+    clipped, unclipped = (partial(_likelihoods, rows) for rows in (nll_of_sd, unclipped_nll))
     for (dataset, method), part in rows.groupby(["dataset", "method"], sort=False):
         own = [f"dataset={OWN.get(str(dataset), str(dataset))}"]
         words = [*own, f"method={method}", *([_MAJORITY] if method == "ensemble" else [])]
@@ -248,23 +249,19 @@ def likelihood_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Num
             scored = list(tests(job(EXPERIMENT, results, [*own, "method=ensemble"], repeats)))
         for row, metric in part["metric"].items():
             if metric == "nll":
-                answers = {"": _unclipped(read), CLIPPED: _clipped(read)}
+                answers = {"": unclipped(read), CLIPPED: clipped(read)}
                 if method == "ensemble":  # beside the majority's label
-                    answers[MEAN] = _unclipped(scored)
+                    answers[MEAN] = unclipped(scored)
             else:
                 pairs = zip(read, scored, strict=True)
                 errors = [error_of_labels(*_outputs(a)[:2], b.column("score")) for a, b in pairs]
-                answers = {"": errors, LIKELIHOOD: _clipped(read)}
+                answers = {"": errors, LIKELIHOOD: clipped(read)}
             for cause, values in answers.items():
                 yield our_number(row, values, cause)
 
 
-def _clipped(read: list[Labelled]) -> list[float]:
-    return [float(nll_of_sd(*_outputs(test)).mean()) for test in read]
-
-
-def _unclipped(read: list[Labelled]) -> list[float]:
-    return [float(unclipped_nll(*_outputs(test)).mean()) for test in read]
+def _likelihoods(rows: Callable[..., Floats], read: list[Labelled]) -> list[float]:
+    return [float(rows(*_outputs(test)).mean()) for test in read]
 
 
 def _outputs(test: Labelled) -> tuple[Floats, Floats, Floats]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -501,15 +502,20 @@ def intervals(
     method: Method,
     rates: Sequence[Rate],
     generator: np.random.Generator,
+    readings: Sequence[str] = (),
 ) -> Floats:
     """Return estimate, lower and upper end of the differences for every label subset, (K, R, 3).
 
     The groups are modelled one by one; everyone outside the reference group is their mean by
     size, which is how the published numbers come out.
+
+    Parameters
+    ----------
+    readings : what a calibration is read as for each rate; the method's own if there are none.
     """
     if method.name in _FAMILIES:
-        readings = (method.reading,)
-        return calibrated(table, subsets, method, rates, generator, readings)[method.reading]
+        asked = list(zip(rates, readings or [method.reading] * len(rates), strict=True))
+        return _calibrated(table, subsets, method, asked, generator)
     said = []
     for rate in rates:
         if method.name == "plug_in":
@@ -531,9 +537,7 @@ def _normal(table: few_labels.PartlyLabelled, rows: Rows, method: Method, rate: 
     if method.name == "frequentist":
         rates, weights = frequentist(table.counts(rows), rate), shares(table)
         value = rates.value[1:] @ weights - rates.value[0]
-        error = np.hypot(
-            rates.error[0], np.sqrt((rates.error[1:] * weights) ** 2 @ np.ones_like(weights))
-        )
+        error = np.linalg.norm([rates.error[0], *(rates.error[1:] * weights)])
     else:
         two = few_labels.PartlyLabelled(
             table.score, table.prediction, np.minimum(table.group, 1), table.label, table.groups[:2]
@@ -543,39 +547,36 @@ def _normal(table: few_labels.PartlyLabelled, rows: Rows, method: Method, rate: 
     return np.array([value, value - _NORMAL * error, value + _NORMAL * error])
 
 
-def calibrated(
+def _calibrated(
     table: few_labels.PartlyLabelled,
     subsets: Sequence[Rows],
     method: Method,
-    rates: Sequence[Rate],
+    asked: Sequence[tuple[Rate, str]],
     generator: np.random.Generator,
-    readings: Sequence[str],
-) -> dict[str, Floats]:
-    """Return what several readings of one posterior say, reading -> (K, R, 3) as `intervals`."""
-    family = few_labels.PosteriorFamily.of(
-        table,
-        generator,
-        model=_FAMILIES[method.name].scaled(method.scale),
-        draws=_DRAWS,
-        pool_noise=False,
-        label_nodes=few_labels.NODES,
-    )
-    (noise,) = generator.spawn(1)
-    said: dict[str, list[Floats]] = {reading: [] for reading in readings}
+) -> Floats:
+    """Return what the readings of one posterior say of rates, (K, R, 3) as `intervals`."""
+    model, read = _FAMILIES[method.name].scaled(method.scale), {reading for _, reading in asked}
+    fixed: dict[str, Any] = {"pool_noise": False, "label_nodes": few_labels.NODES}
+    family = few_labels.PosteriorFamily.of(table, generator, model=model, draws=_DRAWS, **fixed)
+    noisy, (noise,) = replace(family, pool_noise=True), generator.spawn(1)
+    said = []
     for rows in subsets:
         posterior = family.posterior(rows, generator)
-        for reading, so_far in said.items():
-            if reading == POOL_NOISE:
-                model, noisy = family.proposal.model, replace(family, pool_noise=True)
-                coefficients = model.coefficients(posterior.theta).reshape(len(posterior.theta), -1)
-                counts = everyone_else(noisy.counts(rows, noisy.shown(rows), coefficients, noise))
-                draws = [difference(rate, counts)[:, 0] for rate in rates]
-            else:
-                faulty = reading == FAULTS
-                counts = faulty_counts(table, rows, posterior.theta) if faulty else posterior.counts
-                draws = [_by_size(rate(counts), table) for rate in rates]
-            so_far.append(_summaries(np.stack(draws, axis=-1)))
-    return {reading: np.stack(values, axis=1) for reading, values in said.items()}
+        theta, counts = posterior.theta, {AS_PUBLISHED: posterior.counts}
+        if FAULTS in read:
+            counts[FAULTS] = faulty_counts(table, rows, theta)
+        if POOL_NOISE in read:
+            coefficients = family.proposal.model.coefficients(theta).reshape(len(theta), -1)
+            drawn = noisy.counts(rows, noisy.shown(rows), coefficients, noise)
+            counts[POOL_NOISE] = everyone_else(drawn)
+        draws = (
+            difference(rate, counts[reading])
+            if reading == POOL_NOISE
+            else _by_size(rate(counts[reading]), table)[:, None]
+            for rate, reading in asked
+        )
+        said.append(np.concatenate([_summaries(each) for each in draws]))
+    return np.stack(said, axis=1)
 
 
 def _by_size(groups: Floats, table: few_labels.PartlyLabelled) -> Floats:
@@ -751,14 +752,9 @@ def study(
             names = [rate for *of_method, rate in missing if of_method == [name, scale, labels]]
             rates, subsets = [RATES[name] for name in names], [o[:labels] for o in orders[:runs]]
             generator = rng(0, "few_labels", *key, str(labels), str(third))
-            faulty = setting.code and method.name == HIERARCHY and {*names} != {"accuracy"}
-            if faulty:
-                readings = (AS_PUBLISHED, FAULTS)
-                read = calibrated(table, subsets, method, rates, generator, readings)
-                whole = [read[readings[name != "accuracy"]][k] for k, name in enumerate(names)]
-                said = np.stack(whole)
-            else:
-                said = intervals(table, subsets, method, rates, generator)
+            faulty = setting.code and method.name == HIERARCHY
+            readings = [FAULTS if faulty and n != "accuracy" else AS_PUBLISHED for n in names]
+            said = intervals(table, subsets, method, rates, generator, readings)
             for rate, values in zip(names, said, strict=True):
                 place = dict(zip(_COLUMNS, (name, scale, labels, rate, third), strict=True))
                 new.append({**place, **measures(values, true_difference(table, RATES[rate]))})

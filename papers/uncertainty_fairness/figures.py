@@ -187,7 +187,7 @@ def by_units(sizes: tables.BySize, title: str) -> Figure:
     figure, panels = _panels(1, len(tables.CAPACITY_METRICS), 11, 3.8)
     for axes, metric in zip(panels, tables.CAPACITY_METRICS, strict=True):
         for attribute, group, colour, line in GROUPS:
-            series, places = tables.mean_series(sizes, attribute, group, metric), range(len(sizes))
+            series, places = tables.series_of(sizes, attribute, metric, group), range(len(sizes))
             mean, sd = series["mean"], series["std"]
             axes.plot(places, mean, color=colour, linestyle=line, marker="o", label=group)
             axes.fill_between(places, mean - sd, mean + sd, color=colour, alpha=0.12, linewidth=0)

@@ -528,16 +528,14 @@ def by_size(networks: str, results: Path) -> dict[int, pd.DataFrame]:
     return {units: ours for units, ours in sizes.items() if len(ours)}
 
 
-def mean_series(sizes: BySize, attribute: str, group: str, metric: str) -> pd.DataFrame:
-    """Return mean and sd over splits of a group's metric, a row for each size."""
-    key = ("compas", attribute, metric, group)
-    every = {units: _single_runs(ours, *key) for units, ours in sizes.items()}
-    return pd.DataFrame(every).agg(["mean", "std"]).T
-
-
-def ratio_series(sizes: BySize, attribute: str, metric: str) -> pd.DataFrame:
-    """Return mean and sd over splits of a ratio G0 / G1, a row for each size."""
-    every = {units: ratios(ours, "compas", attribute, metric) for units, ours in sizes.items()}
+def series_of(sizes: BySize, attribute: str, metric: str, group: str = "") -> pd.DataFrame:
+    """Return mean and sd over splits of a group's metric, or of G0 / G1, a row for each size."""
+    every = {
+        units: _single_runs(ours, "compas", attribute, metric, group)
+        if group
+        else ratios(ours, "compas", attribute, metric)
+        for units, ours in sizes.items()
+    }
     return pd.DataFrame(every).agg(["mean", "std"]).T
 
 
@@ -553,10 +551,9 @@ def capacity(options: Results) -> None:
         sizes, columns = by_size(networks, options.results), {}
         for metric in CAPACITY_METRICS:
             short = metric.removesuffix("_uncertainty")
-            columns[f"{short}, black"] = mean_series(sizes, "race", "black", metric)
-            for attribute in CAPACITY_ATTRIBUTES if metric != "accuracy" else ():
-                series = ratio_series(sizes, attribute, metric)
-                columns[f"{short}, ratio by {attribute}"] = series
+            columns[f"{short}, black"] = series_of(sizes, "race", metric, "black")
+            for name in CAPACITY_ATTRIBUTES if metric != "accuracy" else ():
+                columns[f"{short}, ratio by {name}"] = series_of(sizes, name, metric)
         rows = [
             [str(u), *(f"{s['mean'][u]:.3g} ({s['std'][u]:.1g})" for s in columns.values())]
             for u in sizes

@@ -73,7 +73,7 @@ def figure_2(results: Path, effort: Effort) -> Drawn:
     for place, pair in enumerate(compared):
         truth, one, posterior = panels[3 * place : 3 * place + 3]
         _points(truth, pair.delta, "black")
-        _points(one, pair.delta[pair.nearest][None], "black")
+        _points(one, pair.delta[pair.nearest[:1]], "black")
         _region(posterior, pair.difference_draws(RHO_UP, furthest=False, draws=draws), BLUE, "")
         names = " against ".join(map(readings.short, pair.names))
         for axes, title in ((truth, f"{len(pair.delta)} cross-validations"),
@@ -115,8 +115,8 @@ def figure_12_1(results: Path, effort: Effort) -> Drawn:
     for axes, pair in zip(panels, compared, strict=True):
         _points(axes, pair.delta, GREY)
         for place, colour, label in (
-            (pair.nearest, GREEN, "nearest to the mean"),
-            (pair.furthest, ORANGE, "furthest, another conclusion"),
+            (pair.nearest[0], GREEN, "nearest to the mean"),
+            (pair.furthest[0], ORANGE, "furthest, another conclusion"),
         ):
             axes.plot(*pair.delta[place], "D", color=colour, markersize=9, label=label)
         _rope(axes)
@@ -146,7 +146,7 @@ def figure_14_3(results: Path, effort: Effort) -> Drawn:
     drawn = {}
     for place in QUOTED:
         pair = _pair(place, effort)
-        drawn[pair.names] = pair.tables(RHO_UP, pair.nearest, _draws(effort))
+        drawn[pair.names] = pair.tables(RHO_UP, pair.nearest[0], _draws(effort))
     yield "", cases_figure(drawn)
 
 

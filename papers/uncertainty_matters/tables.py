@@ -164,32 +164,22 @@ class Pair:
         first, second = (self.reading.values(each[:kept], objectives) for each in self.counts)
         return first - second
 
-    @property
-    def nearest(self) -> int:
-        """The place of the cross-validation nearest to the mean difference."""
-        return int(self.ranked(furthest=False)[0])
-
-    @property
-    def furthest(self) -> int:
-        """The place of the one furthest from the mean among those of another conclusion."""
-        return int(self.ranked(furthest=True)[0])
-
-    def ranked(self, *, furthest: bool) -> Rows:
-        """Return the places of cross-validations in the order of the rule of section 12.4.
-
-        The furthest ones are those of another conclusion than the mean's; where none is, the
-        furthest of all.
-        """
-        return self._furthest_first if furthest else self._nearest_first
-
     @cached_property
-    def _nearest_first(self) -> Rows:
+    def nearest(self) -> Rows:
+        """The places of cross-validations in the order of the rule of section 12.4.
+
+        The nearest to the mean difference comes first.
+        """
         return np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1).argsort()
 
     @cached_property
-    def _furthest_first(self) -> Rows:
+    def furthest(self) -> Rows:
+        """The places of those of another conclusion than the mean's, the furthest from it first.
+
+        Where there is none, that of the furthest of all.
+        """
         (of_mean,) = self.reading.conclusions(self.delta.mean(axis=0)[None])
-        far = self._nearest_first[::-1]
+        far = self.nearest[::-1]
         other = (np.array(self.reading.conclusions(self.delta)) != of_mean)[far]
         return far[other] if other.any() else far[:1]
 
@@ -234,7 +224,7 @@ class Pair:
             generator = rng(0, "uncertainty matters", *self.names)
             tables = paired_draws(joint.mean(axis=0), draws, generator, alpha=setting.alpha)
             return self._difference(tables, setting)
-        ranked = self.ranked(furthest=furthest)
+        ranked = self.furthest if furthest else self.nearest
         return self.drawn_at(int(ranked[min(place, len(ranked) - 1)]), setting, draws, place)
 
     def drawn_at(
@@ -256,11 +246,8 @@ class Pair:
             ratio = self.reading.variance_ratio(name, place) if settings.relative else None
             worth = settings.shrinkage(readings.FOLDS, ratio)
             generator = rng(place, "uncertainty matters", "one partition", name, setting.rho)
-            options: dict[str, Any] = {
-                "alpha": setting.alpha,
-                "predictive": self.reading.predictive,
-            }
-            drawn.append(table_draws(counts[cv] * worth, draws, generator, **options))
+            of: dict[str, Any] = {"alpha": setting.alpha, "predictive": self.reading.predictive}
+            drawn.append(table_draws(counts[cv] * worth, draws, generator, **of))
         return drawn[0], drawn[1]
 
 

@@ -64,10 +64,11 @@ def test_many_labels_find_the_truth(table, name, rate):
 def test_pool_noise_widens_and_a_reading_alone_says_what_it_says_beside_others(table):
     orders = [order[:100] for order in methods.label_orders(table, 3)]
     asked = table, orders, methods.Method("beta_calibration"), list(methods.RATES.values())
-    readings = methods.AS_PUBLISHED, methods.POOL_NOISE
-    said = methods.calibrated(*asked, rng(0, "x"), readings)
-    published, noisy = map(said.get, readings)
+    readings = [[name] * 3 for name in (methods.AS_PUBLISHED, methods.POOL_NOISE)]
+    published, noisy = (methods.intervals(*asked, rng(0, "x"), each) for each in readings)
     np.testing.assert_array_equal(published, methods.intervals(*asked, rng(0, "x")))
+    both = methods.intervals(*asked, rng(0, "x"), [*readings[0][:1], *readings[1][1:]])
+    np.testing.assert_array_equal(both, [published[0], *noisy[1:]])
     narrow, wide = (np.diff(values[..., 1:]) for values in (published, noisy))
     assert (wide > narrow).all()
     np.testing.assert_allclose(noisy[0, :, 0], published[0, :, 0], atol=0.01)

@@ -235,9 +235,9 @@ SIZES = {
 
 
 def test_the_figure_has_the_papers_three_panels_and_a_place_for_each_size():
-    series = tables.ratio_series(SIZES, "sex", "epistemic_uncertainty")
+    series = tables.series_of(SIZES, "sex", "epistemic_uncertainty")
     np.testing.assert_allclose(series, [[1, 0], [2, 1]], atol=1e-12)
-    of_black = tables.mean_series(SIZES, "race", "black", "epistemic_uncertainty")
+    of_black = tables.series_of(SIZES, "race", "epistemic_uncertainty", "black")
     np.testing.assert_allclose(of_black, 0.1 * series, atol=1e-12)
     panels = figures.by_units(SIZES, "").axes
     titles = [name.replace("_", " ") for name in tables.CAPACITY_METRICS]

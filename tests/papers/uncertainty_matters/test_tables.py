@@ -94,7 +94,7 @@ def pair():
 def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(pair):
     """The last one is further from the mean than the third, but its conclusion is the mean's."""
     np.testing.assert_allclose(pair.delta[:, 0], [-0.02, -0.03, 0.05, -0.11])
-    assert (pair.nearest, pair.furthest) == (1, 2)
+    assert (pair.nearest[0], pair.furthest[0]) == (1, 2)
     shown = pair.reading.conclusions(pair.delta)
     assert shown[0] == shown[3] != shown[2]
 

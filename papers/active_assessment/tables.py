@@ -236,10 +236,9 @@ def calibrated_question(m: int, *, published: bool = False) -> assessment.Questi
             return assessment.mean_reciprocal_rank(
                 reward(pool, arms).moments(arms)[0], class_errors(pool), m
             )
-        whole = pool.diagram(assessment.STRENGTH, midpoints=True, labelled=True)
-        truth = whole.weight * np.abs(whole.accuracy.mean - whole.score)
+        truth = class_errors(pool, assessment.STRENGTH, midpoints=True)
         seen = weight(pool, arms) * np.abs(arms.posterior.mean - pool.bins.score)
-        return assessment.mean_reciprocal_rank(seen.sum(axis=-1), truth.sum(axis=-1), m)
+        return assessment.mean_reciprocal_rank(seen.sum(axis=-1), truth, m)
 
     name = "published calibration" if published else "least calibrated"
     return assessment.Question(
@@ -247,14 +246,12 @@ def calibrated_question(m: int, *, published: bool = False) -> assessment.Questi
     )
 
 
-def class_errors(pool: assessment.BinnedPool) -> Floats:
-    """Return every class's ECE of all labels, (A,)."""
-    arms, bins = len(pool.sizes), pool.bins
-    cell = pool.outcome // 2 + pool.arm * bins.weight.shape[1]
-    right = np.bincount(cell, weights=pool.correct, minlength=bins.weight.size)
-    rows = np.maximum(np.bincount(cell, minlength=bins.weight.size), 1)
-    gap: Floats = np.abs((right / rows).reshape(arms, -1) - bins.score)
-    return np.asarray((bins.weight * gap).sum(axis=-1))
+def class_errors(
+    pool: assessment.BinnedPool, strength: float = 1e-12, *, midpoints: bool = False
+) -> Floats:
+    """Return every class's ECE of all labels, (A,), under a prior: by default next to none."""
+    whole = pool.diagram(strength, midpoints=midpoints, labelled=True)
+    return (whole.weight * np.abs(whole.accuracy.mean - whole.score)).sum(axis=-1)
 
 
 def _least_calibrated(asked: _Request) -> Numbers:

@@ -69,23 +69,19 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     every = published() if effort is Effort.WHOLE else rows
     for key, of_key in rows.groupby(methods.CONFIGURATION, sort=False):
         said = every[(every[methods.CONFIGURATION] == list(key)).all(axis=1)]
+        whole = dict(zip(of_key.index, map(_asked_of, of_key.to_dict("records")), strict=True))
         for setting in methods.SETTINGS:
-            of_row = dict(zip(of_key.index, map(_asked_of, of_key.to_dict("records")), strict=True))
-            of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
+            of_row = {p: a for p, a in whole.items() if setting.concerns(key[0], a)}
             if not of_row:
                 continue
-            asked = list(of_row.values())
-            asked = _asked_of_key(said, setting) if effort is Effort.WHOLE else asked
+            asked = _asked_of_key(said, setting) if effort is Effort.WHOLE else of_row.values()
             frame = methods.study(setting, tuple(key), asked, results, effort)
             measured = dict(list(frame.groupby(["method", "scale", "labels", "rate"])))
             for place, asked_for in of_row.items():
-                coverage, of_asked = (
-                    of_key["metric"][place].startswith(COVERAGE),
-                    measured[asked_for],
-                )
+                coverage, thirds = of_key["metric"][place].startswith(COVERAGE), measured[asked_for]
                 runs = COVERAGE_RUNS if coverage else RUNS
-                found = methods.number(of_asked, coverage=coverage, runs=runs)
-                repeats = int(of_asked["orders"].iloc[0]) if setting.released else found.thirds
+                found = methods.number(thirds, coverage=coverage, runs=runs)
+                repeats = int(thirds["orders"].iloc[0]) if setting.released else found.thirds
                 of = {"row": place, "label": setting.cause, "cause": setting.cause}
                 yield matching.number(found.mean, found.sd, repeats, error=found.error, **of)
 

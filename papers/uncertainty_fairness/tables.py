@@ -392,18 +392,16 @@ def numbers(rows: pd.DataFrame, results: Path, effort: matching.Effort) -> match
         causes = ("", *training.causes)
         frames = {cause: trained_values(str(dataset), cause, effort) for cause in causes}
         for row in asked.itertuples():
-            name, cause = TEXTS.get(str(row.metric), (METRICS[str(row.metric)], ""))
-            first = {"row": row.Index, "label": "text", "cause": ""}
-            yield first | _number(rows, frames[""], row, name)
-            if cause:
-                other = AT_ONE if name == METRICS[str(row.metric)] else METRICS[str(row.metric)]
-                named = {"label": cause, "cause": cause}
-                yield first | named | _number(rows, frames[""], row, other)
-            for cause in training.causes:
-                if cause == GAINS and METRICS[str(row.metric)] in VARIANCES:
-                    continue  # a rule has none
-                under = _number(rows, frames[cause], row, METRICS[str(row.metric)])
-                yield first | {"label": cause, "cause": cause} | under
+            printed = METRICS[str(row.metric)]
+            first, why = TEXTS.get(str(row.metric), (printed, ""))
+            answers = {"": first, **dict.fromkeys(training.causes, printed)}
+            if why:
+                answers = {"": first, why: AT_ONE if first == printed else printed, **answers}
+            if printed in VARIANCES:  # a rule has none
+                answers.pop(GAINS, None)
+            for cause, rate in answers.items():
+                place = {"row": row.Index, "label": cause or "text", "cause": cause}
+                yield place | _number(rows, frames.get(cause, frames[""]), row, rate)
 
 
 def _number(published: pd.DataFrame, ours: pd.DataFrame, row: Any, name: str) -> dict[str, Any]:

@@ -256,15 +256,11 @@ def main(options: Options) -> None:
     """Compute what is missing, then print the table."""
     from rich.progress import track
 
-    results = options.results / STORED
-    total_batches = len(options.algorithms) * -(-options.cvs // BATCH)
-    for _ in track(
-        ensure_all(options.algorithms, options.cvs, options.jobs, results),
-        "cross-validations",
-        total_batches,
-    ):
+    results, names = options.results / STORED, options.algorithms
+    batches = ensure_all(names, options.cvs, options.jobs, results)
+    for _ in track(batches, "cross-validations", len(names) * -(-options.cvs // BATCH)):
         pass
-    show(options.algorithms, options.cvs, results)
+    show(names, options.cvs, results)
 
 
 if __name__ == "__main__":

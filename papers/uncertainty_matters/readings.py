@@ -111,10 +111,8 @@ def packed_counts(algorithm: str) -> Counts | None:
     if algorithm not in _content():
         return None
     wrong = _content()[algorithm].astype(np.int64).reshape(-1, 2, 2)
-    negative, positive = _content()[ROWS].astype(np.int64).T
-    false_positive, false_negative = wrong[..., 0], wrong[..., 1]
-    cells = (negative - false_positive, false_positive, false_negative, positive - false_negative)
-    return np.stack(cells, axis=-1)
+    right = _content()[ROWS].astype(np.int64) - wrong  # of either label, true ones
+    return np.stack([right[..., 0], wrong[..., 0], wrong[..., 1], right[..., 1]], axis=-1)
 
 
 def packed_joint(names: tuple[str, str]) -> Counts | None:
@@ -137,14 +135,14 @@ def most_counts(algorithm: str, results: Path | None = None) -> Counts:
     kept = packed_counts(algorithm)
     if results is None and kept is not None:
         return kept
-    folder = (results or default_results()) / ground_truth.STORED
     try:
-        found = ground_truth.load(algorithm, results=folder)
+        stored = (results or default_results()) / ground_truth.STORED
+        found = ground_truth.load(algorithm, results=stored)
     except UserError:
         if kept is None:
             raise
         return kept
-    return found if kept is None or len(found) > len(kept) else kept
+    return found if kept is None else max(kept, found, key=len)
 
 
 def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
@@ -153,11 +151,7 @@ def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
     groups = part.dataset.groups(part.protect).cat.codes.to_numpy()
     target = part.dataset.target.to_numpy()
     labels = [held_out_labels(study(name), range(partitions)) for name in names]
-    found = [
-        cells_of(target, first, second, groups, groups=2)
-        for first, second in zip(*labels, strict=True)
-    ]
-    return np.stack(found)
+    return np.stack([cells_of(target, *two, groups, groups=2) for two in zip(*labels, strict=True)])
 
 
 def pack(results: Path, *, file: Path = PACKED_FILE) -> None:
@@ -387,12 +381,10 @@ class Reading:
 
     def conclusions(self, delta: Floats, rope: float = ROPE[0]) -> list[str]:
         """Return the event that each difference (N, 2) shows."""
-        names = self.objectives(delta.shape[1])
+        names, ropes = self.objectives(delta.shape[1]), np.full(delta.shape[1], rope)
         if self.nine:
-            return list(map(str, Comparison(names, delta, np.full(len(names), rope)).codes))
-        shown = [
-            Comparison(names, each[None], np.full(len(names), rope)).events() for each in delta
-        ]
+            return list(map(str, Comparison(names, delta, ropes).codes))
+        shown = (Comparison(names, each[None], ropes).events() for each in delta)
         return [max(events, key=lambda name: events[name]) for events in shown]
 
     def events(
@@ -451,15 +443,8 @@ PAIRS: tuple[Names, ...] = (
     ("SVM + Hardt", "Linear SVM + Hardt"),  # of section 14.2, case 1
     ("Linear SVM + Hardt", "Linear FERM"),  # of section 14.2, case 2
 )
-ALL = tuple(
-    dict.fromkeys(
-        name
-        for each in READINGS
-        for pair in PAIRS[:3]
-        if each.stands_for is not None
-        for name in each.names(pair)
-    )
-)
+_ENCODED = [each for each in READINGS if each.stands_for is not None]
+ALL = tuple(dict.fromkeys(n for each in _ENCODED for pair in PAIRS[:3] for n in each.names(pair)))
 
 
 # What Table 12.1 of Uncertainty Matters is made of: counts, variance ratios, and posteriors.

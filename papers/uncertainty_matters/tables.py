@@ -46,28 +46,23 @@ POSTERIORS, AREA_DRAWS = 12, 5000
 
 def table_12_1(
     measured: readings.Measured, published: pd.DataFrame, *, predictive: bool = False
-) -> pd.DataFrame:
-    """Return area of the 95 % region and percent of the cross-validations inside, row by row.
+) -> Numbers:
+    """Yield area of the 95 % region and percent of the cross-validations inside, row by row.
 
     Parameters
     ----------
     published : rows of Table 1 or 12.1; those of algorithms that were not measured are left out.
-
-    Returns
-    -------
-    A row each: ``row``, ``method``, ``setting``, ``metric``, ``published``, ``mean``, ``sd``,
-    ``repeats``, ``error``.
     """
-    rows = published[published["method"].isin(list(measured.counts))]
     found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for name, rho in dict.fromkeys(zip(rows["method"], rows["setting"], strict=True)):
-        truth = readings.values(measured.counts[name])
-        regions = readings.regions(measured.cloud(name, rho, predictive=predictive))
-        held = [100 * float(each.density.holds(truth).mean()) for each in regions if each.density]
-        found[name, rho] = {AREA: [each.size for each in regions], INSIDE: held}
-    summaries = []
+    rows = published[published["method"].isin(list(measured.counts))]
     for place, row in zip(rows.index, rows.to_dict("records"), strict=True):
-        values, theirs = found[row["method"], row["setting"]][row["metric"]], float(row["value"])
+        key, theirs = (row["method"], row["setting"]), float(row["value"])
+        if key not in found:
+            truth = readings.values(measured.counts[row["method"]])
+            each = readings.regions(measured.cloud(*key, predictive=predictive))
+            inside = [100 * float(of.density.holds(truth).mean()) for of in each if of.density]
+            found[key] = {AREA: [of.size for of in each], INSIDE: inside}
+        values = found[key][row["metric"]]
         own = max(len(values), 1)
         sd = float(np.std(values, ddof=1)) if own > 1 else 0.0
         one_ratio = readings.RHOS[row["setting"]] in readings.RELATIVE
@@ -75,10 +70,7 @@ def table_12_1(
         if row["metric"] == INSIDE:  # of so many cross-validations of ours
             cvs = measured.cvs(row["method"])
             error = np.hypot(error, np.sqrt(theirs * (100 - theirs) / cvs))
-        front = {"row": place, **{name: row[name] for name in ("method", "setting", "metric")}}
-        mine = number(float(np.mean(values)), sd, own, error=float(error))
-        summaries.append({**front, "published": theirs, **mine})
-    return pd.DataFrame(summaries)
+        yield number(float(np.mean(values)), sd, own, row=place, error=float(error))
 
 
 def read_published() -> pd.DataFrame:
@@ -96,18 +88,12 @@ def area_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     for reading in AREA_READINGS:
         every = dict.fromkeys(rows["method"])  # a reading of some machines has these alone
         names = [name for name in every if not reading.choices or name in reading.choices]
-        options: dict[str, Any] = {
-            "posteriors": effort.choose(POSTERIORS, 2, 1),
-            "draws": effort.choose(AREA_DRAWS, 1000, 100),
-            "cvs": effort.choose(None, None, 20),
-        }
+        posteriors, draws = effort.choose((POSTERIORS, AREA_DRAWS), (2, 1000), (1, 100))
         if names:
-            found = table_12_1(
-                readings.measure(reading, names, **options), rows, predictive=reading.predictive
-            )
-            kept = found[["row", "mean", "sd", "repeats", "error"]]
-            for record in kept.to_dict("records"):
-                yield {**record, "label": reading.label, "cause": reading.cause}
+            options: dict[str, Any] = {"cvs": effort.choose(None, None, 20), "draws": draws}
+            measured = readings.measure(reading, names, posteriors=posteriors, **options)
+            for found in table_12_1(measured, rows, predictive=reading.predictive):
+                yield {**found, "label": reading.label, "cause": reading.cause}
 
 
 def areas() -> None:
@@ -122,7 +108,8 @@ def areas() -> None:
     keeps them in table12_1.csv.
     """
     rows = read_published().query("table in ('1', '12.1')")
-    found = pd.DataFrame(area_numbers(rows, Path("results"), Effort.WHOLE))
+    columns = ["row", "mean", "sd", "repeats", "error", "label", "cause"]
+    found = pd.DataFrame(area_numbers(rows, Path("results"), Effort.WHOLE), columns=columns)
     write_text(AREAS, found.to_csv(index=False, float_format="%.5g"))
     print(f"{len(rows)} numbers of ours are in {AREAS}")
 

@@ -31,7 +31,6 @@ from fairbench.inference.posterior import (
     reliability_diagram,
     uniform,
 )
-from fairbench.metrics.probability import bins_of_width
 from fairbench_label.active import BetaArms, ComparisonReward, Estimation, Lowest, Reward, choose
 
 # Arms of several outcomes or bins, rates of arms, and queues whose rows are labelled in turn.
@@ -340,20 +339,6 @@ def _pool(dataset: str, by: str, arm: Codes) -> ArmPool:
     scores = released(dataset)
     right = scores.correct.astype(np.int64)
     return ArmPool(f"{dataset} by {by}", arm, right, scores.confidence)
-
-
-def binned_by_class(scores: MulticlassScores, name: str, *, held_out: float = 0.0) -> BinnedPool:
-    """Return a pool whose arms are the predicted classes, each in bins of the score.
-
-    Parameters
-    ----------
-    held_out : share of the rows, drawn at random, that the pool does not have.
-    """
-    kept = rng(0, "active held out", name).permutation(len(scores))
-    rows = np.sort(kept[int(held_out * len(scores)) :])
-    score, correct = scores.confidence[rows], scores.correct[rows]
-    outcome = 2 * bins_of_width(score, BINS) + correct.astype(np.int64)
-    return BinnedPool(name, scores.prediction[rows], outcome, score, correct)
 
 
 def mean_scores(scores: MulticlassScores) -> Floats:

@@ -31,6 +31,7 @@ from fairbench.core.arrays import Codes, Floats, Mask, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import MulticlassScores
 from fairbench.inference.posterior import confusion_posterior, uniform, uninformative_prior
+from fairbench.metrics.probability import bins_of_width
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
 from fairbench_label import active
@@ -209,15 +210,17 @@ DEFINED = {
 }
 
 
-def calibrated_pool(dataset: str) -> assessment.BinnedPool:
-    """Return all rows by predicted class."""
-    return assessment.binned_by_class(assessment.released(dataset), f"{dataset} by class in bins")
-
-
-def published_pool(dataset: str, split: int = 0) -> assessment.BinnedPool:
-    """Return nine tenths of the rows by predicted class."""
-    name = f"{dataset} less a tenth" + f" {split}" * (split > 0)
-    return assessment.binned_by_class(assessment.released(dataset), name, held_out=HELD_OUT)
+def calibrated_pool(dataset: str, split: int | None = None) -> assessment.BinnedPool:
+    """Return rows by predicted class: all, or the nine tenths of one of the code's splits."""
+    scores, name = assessment.released(dataset), f"{dataset} by class in bins"
+    rows = np.arange(len(scores))
+    if split is not None:
+        name = f"{dataset} less a tenth" + f" {split}" * (split > 0)
+        kept = rng(0, "active held out", name).permutation(len(scores))
+        rows = np.sort(kept[int(HELD_OUT * len(scores)) :])
+    score, correct = scores.confidence[rows], scores.correct[rows]
+    outcome = 2 * bins_of_width(score, assessment.BINS) + correct.astype(np.int64)
+    return assessment.BinnedPool(name, scores.prediction[rows], outcome, score, correct)
 
 
 def calibrated_question(m: int, *, published: bool = False) -> assessment.Question:
@@ -270,7 +273,7 @@ def _least_calibrated(asked: _Request) -> Numbers:
             several = SPLITS[asked.dataset] if method.strategy != "thompson" else 1
             splits, found = asked.effort.choose(several, 1, 1), []
             for split in range(splits):
-                pool = published_pool(asked.dataset, split)
+                pool = calibrated_pool(asked.dataset, split)
                 curve = asked.curves(pool, calibrated_question(m, published=True), method, runs)
                 labels, error = curve.reached("mrr", skipped=_SKIPPED)
                 found.append(percent * min(labels + CALIBRATED_EVERY, len(pool.arm)))
@@ -617,24 +620,51 @@ def pool(dataset: str, results: Path) -> _GroupPool:
     )
 
 
-def worst_found(pool: _GroupPool, rate: assessment.Rate, strategy: str) -> tuple[Floats, Floats]:
-    """Return numbers of labels, and the share of replications that name the worst group."""
-    reward, worst = assessment.LowestRate(pool.share, rate), int(pool.rates(rate).argmin())
-    return _share_answering(
-        (pool.label, 2 * pool.group + pool.prediction, 2 * len(pool.groups)),
-        reward,
-        strategy,
-        ("fairness", pool.name),
-        lambda held: reward.rates(held.posterior.mean).argmin(axis=1) == worst,
-    )
+# A question of a pool: its name, its answer, the share of replications that is to answer, and what
+# returns numbers of labels and that share for a strategy.
+_Question = tuple[str, str, float, Callable[[str], tuple[Floats, Floats]]]
+
+
+def _lowest(pool: _GroupPool, name: str) -> _Question:
+    """Return the question which group has the lowest rate."""
+    reward = assessment.LowestRate(pool.share, RATES[name])
+    worst = int(pool.rates(RATES[name]).argmin())
+
+    def answered(held: active.BetaArms) -> Mask:
+        return reward.rates(held.posterior.mean).argmin(axis=1) == worst
+
+    outcomes = pool.label, 2 * pool.group + pool.prediction, 2 * len(pool.groups)
+    seed = ("fairness", pool.name)
+    found = partial(_share_answering, outcomes, reward, seed, answered)
+    return f"lowest {name}", pool.groups[worst], SURE, found
+
+
+def _gap(pool: _GroupPool) -> _Question:
+    """Return the question whether two groups of the protected attribute differ by the margin.
+
+    The two are given; any row of one answers. A replication answers once the true one of the three
+    regions has a mass of 95 %.
+    """
+    worst, best, gap = extremes(pool)
+    inside = np.isin(pool.protected, [worst, best])
+    correct = (pool.label == pool.prediction)[inside].astype(np.int64)
+    region, comparison = 2 if gap > MARGIN else 1, active.ComparisonReward(MARGIN)
+
+    def answered(held: active.BetaArms) -> Mask:
+        return comparison.regions(held)[:, region] >= SURE
+
+    outcomes = correct, (pool.protected[inside] == best).astype(np.int64), 2
+    seed = ("fairness gap", pool.name)
+    found = partial(_share_answering, outcomes, comparison, seed, answered)
+    return f"gap over {MARGIN}", f"{worst} and {best}, {gap:.3f}", HALF, found
 
 
 def _share_answering(
     outcomes: tuple[Codes, Codes, int],
     reward: active.Reward,
-    strategy: str,
     seed: tuple[str, str],
     answered: Callable[[active.BetaArms], Mask],
+    strategy: str,
 ) -> tuple[Floats, Floats]:
     """Return numbers of labels, and the share of replications that answer after each.
 
@@ -643,10 +673,10 @@ def _share_answering(
     outcomes : (n,) of rows, the arm of each, (n,), and the number of arms.
     """
     outcome, arm, count = outcomes
+    generator, rows = rng(0, *seed, strategy), min(MOST, len(arm))
     queues = assessment.Queues.of(
         outcome, arm, rng(0, *seed), replications=REPLICATIONS, arms=count
     )
-    generator, rows = rng(0, *seed, strategy), min(MOST, len(arm))
     seen = assessment.assess(
         queues,
         active.BetaArms.of(uniform(count), queues.sizes, replications=REPLICATIONS),
@@ -656,25 +686,6 @@ def _share_answering(
         every=EVERY,
     )
     return np.minimum(np.arange(len(seen)) * EVERY, rows).astype(float), np.array(seen)
-
-
-def _gap_answered(pool: _GroupPool, strategy: str) -> tuple[Floats, Floats]:
-    """Return numbers of labels, and the share of replications that answer the gap, and rightly.
-
-    The two groups of the protected attribute are given; any row of one answers. A replication
-    answers once the true one of the three regions has a mass of 95 %.
-    """
-    worst, best, gap = extremes(pool)
-    inside = np.isin(pool.protected, [worst, best])
-    correct = (pool.label == pool.prediction)[inside].astype(np.int64)
-    region, comparison = 2 if gap > MARGIN else 1, active.ComparisonReward(MARGIN)
-    return _share_answering(
-        (correct, (pool.protected[inside] == best).astype(np.int64), 2),
-        comparison,
-        strategy,
-        ("fairness gap", pool.name),
-        lambda held: comparison.regions(held)[:, region] >= SURE,
-    )
 
 
 def extremes(pool: _GroupPool) -> tuple[str, str, float]:
@@ -699,15 +710,8 @@ def rows(pools: list[_GroupPool], folder: Path) -> Iterator[dict[str, object]]:
     half of them do.
     """
     for each in pools:
-        worst, best, gap = extremes(each)
-        asked = []
-        for name, rate in RATES.items():
-            group = each.groups[each.rates(rate).argmin()]
-            asked.append((f"lowest {name}", group, SURE, partial(worst_found, each, rate)))
-        pair = f"{worst} and {best}, {gap:.3f}"
-        asked.append((f"gap over {MARGIN}", pair, HALF, partial(_gap_answered, each)))
-        for question, group, goal, answered in asked:
-            found = {strategy: answered(strategy) for strategy in STRATEGIES}
+        for question, group, goal, share in (*(_lowest(each, name) for name in RATES), _gap(each)):
+            found = {strategy: share(strategy) for strategy in STRATEGIES}
             figure = _figure(found, f"{each.name}: {question} ({group})")
             figure.savefig(folder / f"{each.name}_{question.replace(' ', '_')}.png")
             needed = {strategy: reached(*curve, goal) for strategy, curve in found.items()}

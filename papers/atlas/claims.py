@@ -481,14 +481,12 @@ def _intervention_claims(
     parts = _judge_parts(plain, series)
     deciding = _select_deciding(parts)
     verdict = _some_intervention_helps(deciding)
-    helps, costly = (
-        _claim(name, verdict=of_claim, parts=parts, evidence=_best_of(name, deciding))
-        for name, of_claim in (
-            ("interventions_help_at_equal_error", verdict),
-            ("fairness_costs_accuracy", _OPPOSITE[verdict]),
-        )
-    )
-    return helps, costly
+
+    def claim(name: str, verdict: str) -> Claim:
+        return _claim(name, verdict=verdict, parts=parts, evidence=_best_of(name, deciding))
+
+    costly = claim("fairness_costs_accuracy", _OPPOSITE[verdict])
+    return claim("interventions_help_at_equal_error", verdict), costly
 
 
 def _some_intervention_helps(parts: Sequence[_ClaimPart]) -> str:
@@ -519,14 +517,12 @@ def _best_of(name: str, parts: Sequence[_ClaimPart]) -> str:
     """
     part_of = {(part.label, part.metric): part for part in parts}
     gap_parts = [part for part in parts if part.metric in GAPS and (part.label, ERROR) in part_of]
-    at_once, alone = (
-        [
-            part
-            for part in gap_parts
-            if (part.verdicts[way], part_of[part.label, ERROR].verdicts[way]) == (HOLDS, FAILS)
-        ]
-        for way in (0, 1)
-    )
+
+    def surely(way: int) -> list[_ClaimPart]:
+        pairs = ((part, part_of[part.label, ERROR]) for part in gap_parts)
+        return [a for a, b in pairs if (a.verdicts[way], b.verdicts[way]) == (HOLDS, FAILS)]
+
+    at_once, alone = surely(0), surely(1)
     gap = max(at_once or alone or gap_parts, key=lambda part: part.mean, default=None)
     if gap is None:
         return ""

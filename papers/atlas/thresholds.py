@@ -159,23 +159,19 @@ def mixture_at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, fl
     of the error by change of the gap), which is at most 0. If no setting has so small a gap, all
     weight is on the setting of the smallest gap, and the slope is 0.
     """
-    count = len(errors)
-    within = gaps <= gap
+    alone, within = np.eye(len(errors)), gaps <= gap
     if not within.any():
-        return np.eye(count)[int(gaps.argmin())], 0.0
+        return alone[int(gaps.argmin())], 0.0
     best_setting = int(np.where(within, errors, np.inf).argmin())
-    best = errors[best_setting]
-    weight = np.eye(count)[best_setting]
-    slope = 0.0
+    best, weight, slope = errors[best_setting], alone[best_setting], 0.0
     for low in np.flatnonzero(within):
         for high in np.flatnonzero(~within):
             steepness = (errors[high] - errors[low]) / (gaps[high] - gaps[low])
             reached = errors[low] + steepness * (gap - gaps[low])
             if reached < best - 1e-15:
                 share = (gap - gaps[low]) / (gaps[high] - gaps[low])
-                best = reached
-                slope = float(steepness)
-                weight = np.eye(count)[low] * (1 - share) + np.eye(count)[high] * share
+                best, slope = reached, float(steepness)
+                weight = alone[low] * (1 - share) + alone[high] * share
     return weight, slope
 
 
@@ -242,13 +238,14 @@ def task_verdicts(margins: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, An
     ``compared``, and of those for which it ``holds`` or ``fails`` by simultaneous intervals; the
     ``verdict``; and the ``least`` margin with its interval.
     """
-    place = itemgetter("dataset", "protect", "family", "gap_metric")
+    keys = ("dataset", "protect", "family", "gap_metric")
+    place = itemgetter(*keys)
     for names, group in groupby(sorted(margins, key=place), key=place):
         own = list(group)
         verdicts = [margin["verdict"] for margin in own]
         least = min(own, key=itemgetter("margin"))
         yield {
-            **dict(zip(("dataset", "protect", "family", "gap_metric"), names, strict=True)),
+            **dict(zip(keys, names, strict=True)),
             "compared": len(own),
             "holds": verdicts.count(HOLDS),
             "fails": verdicts.count(FAILS),

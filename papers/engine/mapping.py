@@ -97,12 +97,10 @@ class Paper:
             raise unknown_name("paper", name, papers)
         mapping = yaml.safe_load((folder / name / "mapping.yaml").read_text(encoding="utf-8"))
         mapping.pop("shared", None)
+        rows = pd.DataFrame(columns=["table", "metric", *KEYS, "value", "sd"], dtype=str)
         published = folder / name / "published.csv"
-        rows = (
-            pd.read_csv(published, dtype=str, keep_default_na=False)
-            if published.is_file()
-            else pd.DataFrame(columns=["table", "metric", *KEYS, "value", "sd"], dtype=str)
-        )
+        if published.is_file():
+            rows = pd.read_csv(published, dtype=str, keep_default_na=False)
         return cls(name, rows, **mapping, folder=folder / name)
 
     def table(self, table: str) -> Mapping[str, Any]:
@@ -231,9 +229,9 @@ def judge(
     published = float(row["value"])
     printed = float(row["sd"]) if row["sd"] else 0.0
     columns: dict[str, float | str] = {"published": published, "published sd": printed}
+    columns |= dict.fromkeys(("ours", "our sd", "repeats", "difference"), np.nan)
     if ours is None or np.isnan(ours["mean"]):
-        nothing = dict.fromkeys(("ours", "our sd", "repeats", "difference"), np.nan)
-        return {**columns, **nothing, "verdict": MISSING}
+        return {**columns, "verdict": MISSING}
     own_sd = 0.0 if np.isnan(ours["sd"]) else ours["sd"]
     spread = own_sd if paper.spread == OURS else printed
     error = ours.get("error", np.nan)
@@ -243,14 +241,8 @@ def judge(
     decimals = paper.decimals.get(row["metric"], paper.decimals.get(""))
     rounded = half_unit(row["value"]) if decimals is None else float(0.5 * 10**-decimals)
     agrees = abs(difference) <= 2 * error + rounded
-    return {
-        **columns,
-        "ours": ours["mean"],
-        "our sd": own_sd,
-        "repeats": ours["repeats"],
-        "difference": difference,
-        "verdict": AGREES if agrees else DIFFERS,
-    }
+    columns |= {"ours": ours["mean"], "our sd": own_sd, "repeats": ours["repeats"]}
+    return {**columns, "difference": difference, "verdict": AGREES if agrees else DIFFERS}
 
 
 def settle(

@@ -149,17 +149,11 @@ def third_errors(
         frame = frame[frame["method"].isin(list(METHODS)) & (frame["scale"] == 1)]
         for (method, labels, rate), of_thirds in frame.groupby(["method", "labels", "rate"]):
             found = methods.number(of_thirds, coverage=False, runs=RUNS)
-            undefined = 1 - of_thirds["defined"].sum() / of_thirds["orders"].sum()
-            said.append(
-                {
-                    **dict(zip(_COLUMNS, (*key, labels, rate, METHODS[method]), strict=True)),
-                    "error": found.mean,
-                    "standard error": found.standard_error,
-                    "coverage": of_thirds["coverage"].mean(),
-                    "undefined": 100 * undefined,
-                }
-            )
-    return pd.DataFrame(said)
+            undefined = 100 * (1 - of_thirds["defined"].sum() / of_thirds["orders"].sum())
+            of_mean = found.mean, found.standard_error, of_thirds["coverage"].mean(), undefined
+            said.append((*key, labels, rate, METHODS[method], *of_mean))
+    measured = ["error", "standard error", "coverage", "undefined"]
+    return pd.DataFrame(said, columns=[*_COLUMNS, *measured])
 
 
 def side_by_side(frame: pd.DataFrame) -> pd.DataFrame:

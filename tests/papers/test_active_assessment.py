@@ -105,7 +105,7 @@ def test_errors_of_the_classes_are_sums_over_bins(released):
         rows = scores.prediction == k
         curve = reliability(scores.correct[rows], scores.confidence[rows], bins=10)
         assert errors[k] == pytest.approx(curve.expected_calibration_error())
-    assert len(tables.published_pool("svhn").arm) == 540
+    assert len(tables.calibrated_pool("svhn", 0).arm) == 540
 
 
 def test_given_all_labels_the_least_calibrated_class_is_named(released):

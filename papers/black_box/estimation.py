@@ -96,13 +96,11 @@ def released_pool(name: str) -> MulticlassScores:
     ------
     UserError : no such file, or not one of several classes, or what it describes is not there.
     """
-    folder = CONF / "scores"
-    described = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yaml")}
-    files = {
-        stem: config
-        for stem, config in described.items()
-        if issubclass(class_named(config["_target_"]), MulticlassFile)
-    }
+    files = {}
+    for path in (CONF / "scores").glob("*.yaml"):
+        described = yaml.safe_load(path.read_text())
+        if issubclass(class_named(described["_target_"]), MulticlassFile):
+            files[path.stem] = described
     if name not in files:
         raise unknown_name("scores of several classes", name, files)
     file: MulticlassFile = constructor("scores", files[name])()

@@ -176,17 +176,12 @@ def third_of(
     ----------
     flip : scores and decisions are those of the other class, as in German's released files.
     """
-    whole = people(dataset)
+    whole, score = people(dataset), scores(dataset, third, results)[learner]
     _, rows = whole.held_out(third)
-    score = scores(dataset, third, results)[learner]
     score = 1 - score if flip else score
-    return partly_labelled(
-        score,
-        whole.groups[attribute][rows],
-        whole.label[rows],
-        prediction=score >= 0.5,
-        reference=whole.privileged[attribute],
-    )
+    group, reference = whole.groups[attribute][rows], whole.privileged[attribute]
+    decided = score >= 0.5
+    return partly_labelled(score, group, whole.label[rows], prediction=decided, reference=reference)
 
 
 # The pools of the study: released score files, the orders their labels are shown in, the truth.
@@ -221,13 +216,9 @@ def run_pools(word: str, group: str | None, results: Path) -> dict[str, few_labe
     """Return the first repeat of one of our runs, by one of its sensitive columns."""
     run = load_predictions(Catalogue(results).one(word))
     column = group or run.protect[0]
-    frame = predictions_frame(run, 0)
-    table = partly_labelled(
-        frame["score"],
-        frame[column],
-        frame["target"],
-        reference=run.people.privileged[column],
-    )
+    frame, reference = predictions_frame(run, 0), run.people.privileged[column]
+    said = (frame[name] for name in ("score", column, "target"))
+    table = partly_labelled(*said, reference=reference)
     return {f"{run.people.name} {column} {run.name}": table}
 
 
@@ -358,7 +349,7 @@ def prediction_powered(
     -------
     Estimates; NaN for a group with fewer than two labels or where the rate is undefined.
     """
-    estimates = []
+    estimates, rounds = [], _ROUNDS if power is None else 1
     for group in range(table.n_groups):
         rows = np.flatnonzero(table.group == group)
         has_label = ~np.isnan(table.label[rows])
@@ -366,7 +357,7 @@ def prediction_powered(
         observed = _terms(rate, table.label[rows[has_label]], table.prediction[rows[has_label]])
         expected = _terms(rate, table.score[rows], table.prediction[rows])
         # Two labels are the fewest that have a spread.
-        for _ in range(_ROUNDS if power is None else 1) if has_label.sum() > 1 else ():
+        for _ in range(rounds if has_label.sum() > 1 else 0):
             value, error, weight = _solve(observed, expected, has_label, weight)
         estimates.append((value, error))
     return _RateEstimate(*np.array(estimates).T)

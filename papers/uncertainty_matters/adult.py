@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -115,33 +116,21 @@ def machines(data: Dataset, effort: Effort = Effort.WHOLE, part: int = 0) -> Mac
     train, test = (np.flatnonzero(data.partition == name) for name in ("train", "test"))
     size = effort.choose(len(train) // SHARE, len(train) // SHARE, FIRST)
     own = train[part * size : (part + 1) * size]
-    test = test[: effort.choose(None, None, FIRST)]
-    rows = np.concatenate([own, test])
-    used = np.arange(len(own))
-    seen = np.isin(np.arange(len(rows)), used)
-    return Machines(
-        standardised(codes_of(data)[rows], seen),
-        data.target.to_numpy()[rows],
-        data.groups("sex").cat.codes.to_numpy(np.intp)[rows],
-        used,
-    )
+    rows = np.concatenate([own, test[: effort.choose(None, None, FIRST)]])
+    X = standardised(codes_of(data)[rows], np.arange(len(rows)) < len(own))
+    groups = data.groups("sex").cat.codes.to_numpy(np.intp)[rows]
+    return Machines(X, data.target.to_numpy()[rows], groups, np.arange(len(own)))
 
 
 def joint_tables(fitted: Machines) -> Mapping[tuple[str, str], NDArray[np.int64]]:
     """Return the joint counts (G, 8) of the test rows, label 1 being the unfavourable one."""
     test = np.setdiff1d(np.arange(len(fitted.y)), fitted.used)
-    known, found = {}, {}
-    for method in read_published().query("table in @TABLES")["method"].unique():
-        first, vs, second = str(method).partition(" vs ")
-        if vs:
-            for name in (first, second):
-                if name not in known:
-                    known[name] = fitted.labels(name)[test]
-            # Elsewhere here label 0 is the favourable one, as on German.
-            found[first, second] = cells_of(
-                fitted.y[test] == 0, ~known[first], ~known[second], fitted.groups[test], groups=2
-            )
-    return found
+    methods = read_published().query("table in @TABLES")["method"].unique()
+    pairs = [(first, second) for first, vs, second in (m.partition(" vs ") for m in methods) if vs]
+    # Elsewhere here label 0 is the favourable one, as on German.
+    said = {name: ~fitted.labels(name)[test] for name in dict.fromkeys(chain.from_iterable(pairs))}
+    truth, groups = fitted.y[test] == 0, fitted.groups[test]
+    return {(a, b): cells_of(truth, said[a], said[b], groups, groups=2) for a, b in pairs}
 
 
 def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:

@@ -222,10 +222,10 @@ def short(name: str) -> str:
     return name.replace("Disparate impact remover", "DI remover")
 
 
-def values(counts: NDArray[Any]) -> Floats:
-    """Return both objectives of every table, (..., G, 4) -> (..., 2)."""
+def values(counts: NDArray[Any], names: Sequence[str] = OBJECTIVES) -> Floats:
+    """Return objectives of every table, (..., G, 4) -> (..., m)."""
     turned = favourable(counts)
-    return np.stack([objective(name)(turned) for name in OBJECTIVES], axis=-1)
+    return np.stack([objective(name)(turned) for name in names], axis=-1)
 
 
 def regions(draws: Floats) -> list[Region]:
@@ -376,8 +376,7 @@ class Reading:
 
     def values(self, counts: NDArray[Any], count: int = 2) -> Floats:
         """Return objectives of every table, (..., G, 4) -> (..., m)."""
-        turned = favourable(counts)
-        return np.stack([objective(name)(turned) for name in self.objectives(count)], axis=-1)
+        return values(counts, self.objectives(count))
 
     def conclusions(self, delta: Floats, rope: float = ROPE[0]) -> list[str]:
         """Return the event that each difference (N, 2) shows."""

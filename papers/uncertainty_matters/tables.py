@@ -270,12 +270,15 @@ def partition_answers(
 ) -> Numbers:
     """Yield what some readings say of published numbers."""
     for by_method in compared:
+        reading = next(iter(by_method.values())).reading
         for key, mine in rows.groupby(["table", "method", "setting"], sort=False):
             table, method, text = map(str, key)
+            found: Numbers = iter(())
             if " vs " not in method:
-                yield from _alone(by_method, method, mine)
+                found = _alone(by_method, method, mine)
             elif method in by_method:
-                yield from _of_pair(by_method[method], table, text, mine, places, draws)
+                found = _of_pair(by_method[method], table, text, mine, places, draws)
+            yield from ({**each, "label": reading.label, "cause": reading.cause} for each in found)
 
 
 def _of_pair(
@@ -291,15 +294,11 @@ def _of_pair(
         pair.probabilities(setting, furthest=furthest, draws=draws, place=place)
         for place in range(whole)
     ]
+    of = (len(pair.delta), WHOLE) if truth else (draws, draws)
     for row in mine.itertuples():
-        shares = np.array([each[str(row.metric)] for each in found])
-        share = float(shares.mean())
-        of = (len(pair.delta), WHOLE) if truth else (draws, draws)
-        noise = np.sqrt(share * (1 - share) * (1 / of[0] + 1 / of[1]))
-        spread = float(shares.std(ddof=1)) if whole > 1 else 0.0
-        error = float(np.hypot(noise, spread * np.sqrt(1 + 1 / whole)))
-        front = {"row": row.Index, "label": reading.label, "cause": reading.cause}
-        yield number(share, spread, whole, error=error, **front)
+        shares = scattered([each[str(row.metric)] for each in found])
+        noise = np.sqrt(shares["mean"] * (1 - shares["mean"]) * (1 / of[0] + 1 / of[1]))
+        yield {"row": row.Index, **shares, "error": float(np.hypot(noise, shares["error"]))}
 
 
 def _alone(by_method: dict[str, Pair], name: str, mine: pd.DataFrame) -> Numbers:
@@ -307,12 +306,9 @@ def _alone(by_method: dict[str, Pair], name: str, mine: pd.DataFrame) -> Numbers
     found = [pair for method, pair in by_method.items() if name in method.split(" vs ")]
     if not found or found[0].reading.paired:
         return
-    pair = found[0]
-    counts = pair.reading.counts(name)
-    values = np.abs(pair.reading.values(counts))
+    values = np.abs(found[0].reading.values(found[0].reading.counts(name)))
     for row in mine.itertuples():
-        of = {"row": row.Index, "label": pair.reading.label, "cause": pair.reading.cause}
-        yield {**of, **scattered(values[:, OF_ONE[str(row.metric)]])}
+        yield {"row": row.Index, **scattered(values[:, OF_ONE[str(row.metric)]])}
 
 
 def scattered(found: Sequence[float] | Floats) -> dict[str, float]:

@@ -135,11 +135,11 @@ def _fit_block(
             kept.append((sampler.centre, sampler.error, sampler.effects))
     scale = size[:, None]
     centres, errors, effects = map(np.stack, zip(*kept, strict=True))
-    of_effects = (
+    means, sds = (
         np.where(measured.known, values * scale, np.nan)
         for values in (effects.mean(axis=0), effects.std(axis=0))
     )
-    return _Multilevel(centres * scale, errors * scale, *of_effects, measured.families)
+    return _Multilevel(centres * scale, errors * scale, means, sds, measured.families)
 
 
 _SMALLEST = 1e-9  # a difference that is this small everywhere is none

@@ -151,7 +151,8 @@ def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
     groups = part.dataset.groups(part.protect).cat.codes.to_numpy()
     target = part.dataset.target.to_numpy()
     labels = [held_out_labels(study(name), range(partitions)) for name in names]
-    return np.stack([cells_of(target, *two, groups, groups=2) for two in zip(*labels, strict=True)])
+    both = zip(*labels, strict=True)
+    return np.stack([cells_of(target, first, second, groups, groups=2) for first, second in both])
 
 
 def pack(results: Path, *, file: Path = PACKED_FILE) -> None:

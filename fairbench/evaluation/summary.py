@@ -634,7 +634,7 @@ def _traits_of(name: str) -> tuple[float, bool, bool, float]:
     does a largest gap; and its value by chance.
     """
     metric = registry.find(name)
-    of_noise = metric is not None and metric.interval in ("widest", "bootstrap", "none")
+    of_noise = metric is not None and metric.interval in ("widest", "none")
     least = -np.inf if metric is None else metric.least
     chance = 0.5 if name == "roc_auc" else np.nan
     return least, name.endswith("_ratio"), of_noise, chance

@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import fairbench.metrics
+from fairbench.components import CONF
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import entry, is_folder
@@ -549,8 +550,8 @@ _LEAST_S, _S_PER_MB, _TIMES_S = 120.0, 10.0, 50.0
 _FEW = 1000  # splits, variants or rows, which are built whatever is stored
 
 
-def _recomposed(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
-    """Return the configuration of a stored run, whose names stand for the files in `conf`.
+def _recomposed(run: Run, typed: Mapping[str, str]) -> DictConfig:
+    """Return the configuration of a stored run, whose names stand for the files in ``conf``.
 
     What is stored may come from a stranger: it chooses components of this project by their names
     and sets options of theirs, to sizes that fit what is stored, and nothing else.
@@ -572,7 +573,7 @@ def _recomposed(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
     configuration.check_files_named(run, COMPONENTS, typed)
     _check_sizes(run, components)
     words = [f"{group}={hydra_word(options['name'])}" for group, options in components.items()]
-    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+    with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
         cfg = compose("config", [*words, f"seed={run.seed}"], return_hydra_config=True)
     with open_dict(cfg):
         for group, options in components.items():
@@ -649,9 +650,7 @@ TOLERANCE = 1e-4
 Difference: TypeAlias = "tuple[str, str, float]"
 
 
-def mend(
-    run: Run, conf: Path, typed: Mapping[str, str], *, draw: DrawFigures | None = None
-) -> list[str]:
+def mend(run: Run, typed: Mapping[str, str], draw: DrawFigures) -> list[str]:
     """Make damaged files of a run again from its cells; return their paths.
 
     These are its own, the people and the rows that it shares with others, and figures that there
@@ -668,7 +667,7 @@ def mend(
     if figures:
         damaged += [run.figures / name for name in run.damaged_figures()]
     if damaged:
-        planned = _prepared(run, conf, typed)
+        planned = _prepared(run, typed)
         if (planned.id, planned.fingerprint) != (run.id, run.environment["fingerprint"]):
             paths = ", ".join(map(str, damaged))
             raise UserError(said("experiments", "other_code", files=paths, run=run.id))
@@ -676,14 +675,14 @@ def mend(
     return list(map(str, damaged))
 
 
-def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
+def _prepared(run: Run, typed: Mapping[str, str]) -> PlannedRun:
     """Return the run of a stored configuration; no fit.
 
     Raises
     ------
     UserError : a file has other rows than the one that the run was made with.
     """
-    config = _recomposed(run, conf, typed)
+    config = _recomposed(run, typed)
     planned = _within_bounds(run, lambda: prepare(config))
     data, then = planned.dataset, run.environment["data_sha256"]
     other = [source for source in data.sources if source.sha256 not in then.values()]
@@ -693,9 +692,7 @@ def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
     return planned
 
 
-def evaluate_again(
-    run: Run, conf: Path, typed: Mapping[str, str], *, draw: DrawFigures | None = None
-) -> bool:
+def evaluate_again(run: Run, typed: Mapping[str, str], draw: DrawFigures) -> bool:
     """Evaluate a stored run from its cells if the evaluation's code has changed; fit nothing.
 
     Figures that there are, are drawn again. `typed` is what `mend` takes.
@@ -710,7 +707,7 @@ def evaluate_again(
     UserError : its cells are not in the store as they would be fitted now, or its configuration
         means another run now.
     """
-    planned = _prepared(run, conf, typed)
+    planned = _prepared(run, typed)
     if planned.id == run.id and planned.finished:
         return False
     missing = [cell for cell in planned.cells if not planned.store.intact(cell.id)]
@@ -719,8 +716,8 @@ def evaluate_again(
         if planned.id != run.id:
             why = "its configuration means another run with the code as it is"
         raise UserError(f"run {run.id} ({run.name}): {why}; repeat its command")
-    draw = draw if is_folder(run.figures) else None
-    _within_bounds(run, lambda: finish([planned], draw=draw))
+    figures = is_folder(run.figures)
+    _within_bounds(run, lambda: finish([planned], draw=draw if figures else None))
     return True
 
 
@@ -735,9 +732,7 @@ def damaged_cells(run: Run, store: Store) -> list[str]:
     return problems
 
 
-def sample(
-    run: Run, conf: Path, typed: Mapping[str, str], *, cells: int, seed: int = 0
-) -> list[Cell]:
+def sample(run: Run, typed: Mapping[str, str], *, cells: int, seed: int = 0) -> list[Cell]:
     """Return some cells of a run, drawn at random, each under the id it is stored with.
 
     `typed` is what `mend` takes.
@@ -746,7 +741,7 @@ def sample(
     ------
     UserError : the stored configuration makes another number of cells than the run has.
     """
-    planned = _prepared(run, conf, typed)
+    planned = _prepared(run, typed)
     now = list({cell.id: cell for cell in planned.cells}.values())
     stored = run.cells()
     if len(now) != len(stored):

@@ -14,7 +14,6 @@ from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.methods.ensemble import Ensemble
 from fairbench.core import fingerprint
 from fairbench.core.errors import UserError
-from fairbench.core.fingerprint import ROOT
 from fairbench.data.dataset import Source
 from fairbench.data.splits import Fold
 from fairbench.experiments import contracts as study_module
@@ -322,7 +321,7 @@ def stored_run(results, changed):
 
 
 def test_a_stored_configuration_names_components_and_their_options(tmp_path):
-    cfg = _recomposed(stored_run(tmp_path, {"learner.max_depth": 6}), ROOT / "conf", {})
+    cfg = _recomposed(stored_run(tmp_path, {"learner.max_depth": 6}), {})
     assert cfg.learner.max_depth == 6
     assert cfg.learner._target_.startswith("algorithms.")
 
@@ -337,4 +336,4 @@ def test_a_stored_configuration_is_of_components_and_sizes_that_are_here(tmp_pat
         ({"dataset.path": "/etc/passwd", "dataset": "table"}, "add dataset.path=/etc/passwd"),
     ):
         with pytest.raises(UserError, match=re.escape(said)):
-            _recomposed(stored_run(tmp_path, changed), ROOT / "conf", {})
+            _recomposed(stored_run(tmp_path, changed), {})

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from fairbench.cli import command as cli
 from fairbench.cli.command import Asked, command
 from fairbench.cli.output import print_line
-from fairbench.components import CONF
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.processes import alone
@@ -256,7 +255,7 @@ def _evaluate(options: cli.Selection) -> int:
     evaluated = failed = 0
     for run in runs:
         try:
-            evaluated += evaluate_again(run, CONF, dict(options.keys), draw=draw_figures)
+            evaluated += evaluate_again(run, dict(options.keys), draw_figures)
         except UserError as error:
             failed += 1
             print_line(f"left as it is: {error}")
@@ -306,11 +305,11 @@ def _verify(
         print("run it again: corrupt cells are computed anew")
         return 1
     typed = dict(keys)
-    if mended := pipeline.mend(folder, CONF, typed, draw=draw_figures):
+    if mended := pipeline.mend(folder, typed, draw_figures):
         for file in mended:
             print_line(f"corrupt: {file}: it was made again from the cells")
         return 1
-    drawn = pipeline.sample(folder, CONF, typed, cells=cells, seed=seed) if cells else []
+    drawn = pipeline.sample(folder, typed, cells=cells, seed=seed) if cells else []
     found = (pipeline.difference(folder, cell, store) for cell in drawn)
     differing = list(filter(None, found))
     total = len(folder.cells())

@@ -15,7 +15,7 @@ from fairbench.cli.command import Command
 from fairbench.cli.output import printed_errors, set_up_threads
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.memory import check_address_space, limit_memory
+from fairbench.core.memory import limit_memory
 from fairbench.core.processes import source_date
 from fairbench.core.text import said
 
@@ -62,10 +62,8 @@ def run_command(words: list[str], *, alone: bool = False) -> int:
         unless the verb fits models: what they take is their configuration's.
     """
     if alone:
-        check_address_space()
+        limit_memory(fits=bool(_COMPUTING & {*words}))
         source_date()
-        if not _COMPUTING & {*words}:
-            limit_memory()
     plain = _plain(words)
     if words[:1] == ["--version"]:
         print(f"fairbench {VERSION}")

@@ -170,38 +170,33 @@ def keep_freed_memory() -> bool:
     return bool(mallopt(_TRIM_THRESHOLD, _KEPT) and mallopt(_MMAP_THRESHOLD, _LARGE))
 
 
-def check_address_space() -> None:
-    """Refuse to begin with less address space than importing takes, and have Arrow spare it.
-
-    OpenBLAS, for one, asks again and again for what it is not given, and so waits for ever.
-
-    Raises
-    ------
-    UserError : it is less, as by ``ulimit -v``.
-    """
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY:
-        return
-    # Arrow's own allocator reserves a GB where it can, and leaves the others too little.
-    os.environ.setdefault(_ARROW_POOL, "system")
-    if soft < _LEAST:
-        raise UserError(said("core", "address_space", limit=soft >> 20, least=_LEAST >> 20))
-
-
-def limit_memory() -> None:
+def limit_memory(*, fits: bool) -> None:
     """Limit the memory of the process to what the environment allows, if that sets a limit.
 
     Files are measured before they are read. This limit also covers what such a measure overlooks,
     and what is computed from a file: whatever needs more memory fails, with a message of one line.
 
+    With less address space than importing takes, as by ``ulimit -v``, nothing begins: OpenBLAS, for
+    one, asks again and again for what it is not given, and so waits for ever.
+
+    Parameters
+    ----------
+    fits : whether the process fits models: what they take is their configuration's.
+
     Raises
     ------
-    UserError : the variable is no number of GB.
+    UserError : there is too little address space, or the variable is no number of GB.
     """
-    if not os.environ.get(MEMORY):
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        # Arrow's own allocator reserves a GB where it can, and leaves the others too little.
+        os.environ.setdefault(_ARROW_POOL, "system")
+        if soft < _LEAST:
+            raise UserError(said("core", "address_space", limit=soft >> 20, least=_LEAST >> 20))
+    if fits or not os.environ.get(MEMORY):
         return
     most = most_memory() + _OTHERS
-    os.environ.setdefault(_ARROW_POOL, "system")  # as where the address space is limited
+    os.environ.setdefault(_ARROW_POOL, "system")
     with suppress(OSError, ValueError):  # macOS does not heed it
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
         limits = [limit for limit in (soft, hard, most) if limit != resource.RLIM_INFINITY]

@@ -83,15 +83,14 @@ def variance_ratio(halves: Floats, reference: Floats, *, pooled: bool = False) -
     return np.asarray(np.nanmean(ratio)) if pooled else ratio
 
 
-def relative_rho(ratio: float | Floats, folds: int, rho_0: float | None = None) -> Floats:
-    """Return rho_rel = ((r - 1) + r (K - 1) rho_0) / (K - 1), the reference's rho_0 1/K by default.
+def relative_rho(ratio: float | Floats, folds: int) -> Floats:
+    """Return rho_rel = ((r - 1) + r (K - 1) rho_0) / (K - 1), the reference's rho_0 being 1/K.
 
     It is what makes the learner's variance r times the reference's (equation 3; the paper's text
     prints r upside down in one place).
     """
-    start = 1 / folds if rho_0 is None else rho_0
     ratio = np.asarray(ratio, float)
-    return _clip_correlation(((ratio - 1) + ratio * (folds - 1) * start) / (folds - 1), folds)
+    return _clip_correlation(((ratio - 1) + ratio * (folds - 1) * (1 / folds)) / (folds - 1), folds)
 
 
 def mean_relative_shrinkage(ratio: float | Floats, folds: int) -> Floats:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from math import fsum, isfinite, isnan
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -696,7 +696,7 @@ _FEW = 5  # runs with fewer repeats are marked as a quick look
 def _origin_of(runs: Sequence[Run], presets: Presets) -> doc.Details:
     """Return the origin of a block: runs, data, versions, and the commands for them."""
     sums, versions = (
-        _merge(run.environment[name] for run in runs) for name in ("data_sha256", "versions")
+        _merge([run.environment[name] for run in runs]) for name in ("data_sha256", "versions")
     )
     data = ", ".join(value[:12] for value in sums.values()) or "simulated"
     commits = ", ".join(sorted({_commit(run.environment) for run in runs}))
@@ -727,13 +727,12 @@ def _commit(environment: Mapping[str, Any], missing: str = "unknown") -> str:
     return commit + "+" * bool(environment.get("git_dirty"))
 
 
-def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
+def _merge(tables: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Return the values of each name, several where they differ."""
-    values: dict[str, dict[str, None]] = {}
-    for table in tables:
-        for name, value in table.items():
-            values.setdefault(name, {})[str(value)] = None
-    return {name: ", ".join(different) for name, different in values.items()}
+    return {
+        name: ", ".join(dict.fromkeys(str(table[name]) for table in tables if name in table))
+        for name in dict.fromkeys(chain.from_iterable(tables))
+    }
 
 
 def _block_section(block: _RunBlock) -> doc.Section:

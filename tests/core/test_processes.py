@@ -106,8 +106,8 @@ def test_too_little_address_space_is_said_before_anything_waits_for_it():
 def test_what_a_library_reserves_is_no_loss_where_address_space_is_limited(limit):
     """Arrow's own allocator takes a GB where it can; with 1.4 to 1.8 in all too little was left."""
     code = (
-        "import sys; from fairbench.core.memory import check_address_space; "
-        "check_address_space(); "
+        "import sys; from fairbench.core.memory import limit_memory; "
+        "limit_memory(fits=True); "
         "import pyarrow as pa, numpy as np, scipy.stats, pandas, sklearn.linear_model; "
         "pa.array(range(1000)); from matplotlib.backends import backend_agg; "
         "np.linalg.svd(np.ones((200, 200))); sys.exit(bytearray(50 << 20)[0])"

@@ -274,7 +274,7 @@ def test_relative_rho_makes_the_variance_ratio():
     rho = survey.relative_rho(ratios, FOLDS)
     inflation = survey.shrinkage(1 / FOLDS, FOLDS) / survey.shrinkage(rho, FOLDS)
     np.testing.assert_allclose(inflation, ratios)
-    assert survey.relative_rho(1.0, FOLDS, 0.07) == pytest.approx(0.07)
+    assert survey.relative_rho(1.0, FOLDS) == pytest.approx(1 / FOLDS)
 
 
 def test_rhos_that_no_variance_allows_are_clipped():

@@ -23,6 +23,7 @@ from fairbench.evaluation.summary import Headlines, summarise
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.execute import carry_out
+from fairbench.metrics import registry
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import _outline_of, file_of, png_of, tradeoff_chart
 from fairbench.reporting.document.model import Paragraph

@@ -82,9 +82,19 @@ class BinnedArms(BetaArms):
     ----------
     posterior : (R, A, B) prior pseudo-counts plus the right and wrong predictions seen.
     unlabelled : (R, A) rows whose label is not known.
-
-    What a label shows, `outcome`, is twice the bin, and 1 more for a right prediction.
     """
+
+    @staticmethod
+    def of(prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1) -> BinnedArms:
+        """Return unlabelled arms, from (A, B) priors and (A,) numbers of rows."""
+        times = (replications, 1, 1)
+        pseudo = Beta(np.tile(prior.successes, times), np.tile(prior.failures, times))
+        return BinnedArms(pseudo, np.tile(np.asarray(sizes, np.int64), (replications, 1)))
+
+    @staticmethod
+    def outcome(bins: Codes, correct: NDArray[Any]) -> Codes:
+        """Return (n,) codes of what a label shows: twice the bin, and 1 for a right prediction."""
+        return 2 * bins + correct.astype(np.int64)
 
     def record(self, rows: Codes, arms: Codes, outcome: Codes) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
@@ -286,10 +296,7 @@ class BinnedPool(Pool):
     def arms(self, prior: str, strength: float, replications: int) -> BinnedArms:
         """Return the arms before any label: prior means at "scores" or at bins' "midpoints"."""
         means = self.diagram(strength, midpoints=prior == "midpoints", labelled=False).accuracy
-        each = (
-            np.tile(pseudo, (replications, 1, 1)) for pseudo in (means.successes, means.failures)
-        )
-        return BinnedArms(Beta(*each), np.tile(self.sizes, (replications, 1)))
+        return BinnedArms.of(means, self.sizes, replications=replications)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,40 +46,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     cli.TYPED.set(tuple(words))
     kept = "interrupted: finished cells are kept; the same command goes on"
-    with printed_errors(kept if _COMPUTING & {*words} else "interrupted") as output:
-        output.status = run_command(words, alone=arguments is None)
+    computing = bool(_COMPUTING & {*words})
+    with printed_errors(kept if computing else "interrupted") as output:
+        if arguments is None:  # this process runs nothing else
+            # What models take is their configuration's.
+            limit_memory(fits=computing)
+            source_date()
+        output.status = call_of(words)() or 0
     return output.status
 
 
 _COMPUTING = {"alternative", "paper", "resolve", "run", "tune"}
 
 
-def run_command(words: list[str], *, alone: bool = False) -> int:
-    """Run the verb that is the first word without ``=``; its options may stand before it.
+def run_command(words: list[str]) -> int:
+    """Run a command line in this process, and raise what it refuses."""
+    return call_of(words)() or 0
 
-    Parameters
-    ----------
-    alone : whether this process runs nothing else. Then it takes no more memory than is allowed,
-        unless the verb fits models: what they take is their configuration's.
-    """
-    if alone:
-        limit_memory(fits=bool(_COMPUTING & {*words}))
-        source_date()
+
+def call_of(words: list[str]) -> Callable[[], int | None]:
+    """Return what runs the verb, the first word without ``=``; its options may stand before it."""
     plain = _plain(words)
     if words[:1] == ["--version"]:
-        print(f"fairbench {VERSION}")
-        return 0
+        return partial(print, f"fairbench {VERSION}")
     if not plain:
         if words and not {*words} & {*cli.HELP}:
             raise UserError("no verb is given, such as report: fairbench --help lists them")
-        print(_overview())
-        return 0
+        return lambda: print(_overview())
     verb = plain[0]
     module = _module_of(verb)
     words.remove(verb)
     if hasattr(module, "main"):
-        return int(module.main(words))
-    return run_verb(f"fairbench {verb}", module, words)
+        return partial(module.main, words)
+    return partial(run_verb, f"fairbench {verb}", module, words)
 
 
 def _plain(words: Sequence[str]) -> list[str]:

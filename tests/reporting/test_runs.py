@@ -122,7 +122,10 @@ def test_the_table_begins_with_what_labels_and_selected_mean():
 
 
 def test_a_ratio_says_whose_rate_is_divided_by_whose():
-    for groups, expected in ():
+    for groups, expected in (
+        (("Male", "Female"), "sex: {1} over {0}"),
+        (("A", "B", "C"), "sex: smallest over largest"),
+    ):
         summary = values_of(summarise(metrics_of(groups)))
         rate_rows = (summary["metric"] == "selection_rate") & (summary["group"] != "")
         rates = summary[rate_rows].set_index("group")["mean"]

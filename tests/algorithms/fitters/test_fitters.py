@@ -168,7 +168,9 @@ def test_members_see_all_rows_where_seeds_make_them_differ_and_bootstraps_elsewh
 
 
 def test_the_loss_is_that_of_the_task():
-    for fitter, name in ():
+    for fitter, name in (
+        (Single(), "squared_error"), (Bag(), "squared_error"), (DeepEnsemble(), "normal_nll"),
+    ):  # fmt: skip
         assert fitter.loss(Task.BINARY).name == "binomial"
         assert fitter.loss(Task.REGRESSION).name == name
 

@@ -485,6 +485,8 @@ def evaluate(
         "clusters": clusters,
     }
     aligned, features, bands = _aligned(arrays, sensitive_features, within)
+    if not isinstance(privileged or {}, Mapping):
+        raise UserError("privileged names a group of each attribute: give {'ATTRIBUTE': 'GROUP'}")
     given = in_memory.by_text((privileged or {}).items(), "privileged")
     privileged = {name: text_of(label) or MISSING for name, label in given.items()}
     sensitive = _sensitive_frame(features)

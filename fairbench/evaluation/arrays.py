@@ -484,8 +484,10 @@ def evaluate(
         "sample_weight": sample_weight,
         "clusters": clusters,
     }
+    if missing := [name for name in ("target", "prediction") if arrays[name] is None]:
+        raise UserError(f"{missing[0]} is None: give an array")
     aligned, features, bands = _aligned(arrays, sensitive_features, within)
-    if not isinstance(privileged or {}, Mapping):
+    if not isinstance(privileged, Mapping | None):
         raise UserError("privileged names a group of each attribute: give {'ATTRIBUTE': 'GROUP'}")
     given = in_memory.by_text((privileged or {}).items(), "privileged")
     privileged = {name: text_of(label) or MISSING for name, label in given.items()}

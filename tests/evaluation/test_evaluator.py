@@ -113,6 +113,7 @@ POSTERIOR = {"evaluator": Evaluator(interval="dirichlet")}
 WITHIN = {"within": pd.Series(list("abab"), name="sex")}
 SEVERAL = {"target": list("xyzy"), "prediction": list("xyzz"), "task": "multiclass"}
 REFUSED = [
+    ({"prediction": None, "task": "multiclass"}, "prediction is None: give an array"),
     ({"target": []}, "target has no rows"),
     ({"target": [0, 1, 2, 0]}, "target is 2 in row 2, not 0 or 1"),
     ({"target": [0, 1, np.nan, 0]}, "target is nan in row 2, not 0 or 1"),

@@ -285,7 +285,7 @@ class _Race:
         """Rank the approaches in all of their splits, with family-wise error rate `error_rate`."""
         wide = approach_table(list(self.longest.values()))
         read = sources.with_scores(sources.approaches_as_methods(wide), [self.metric])
-        read = scores.independent_tasks(sources.select_approaches_with_enough_tasks(read))
+        read = sources.select_approaches_with_enough_tasks(read)
         options = RankOptions(path=Path("experiment"), crashed=scores.LEFT_OUT)
         options = scores.as_read(options, read)
         table = scores.read_scores(options, None, read)

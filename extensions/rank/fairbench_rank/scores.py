@@ -15,21 +15,33 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask
-from fairbench.core.errors import UserError, note
+from fairbench.core.errors import UserError
+from fairbench.core.memory import check_memory
 from fairbench.core.options import check_declared, option
-from fairbench.core.text import count, declared_in, quoted, shortened
+from fairbench.core.text import count, declared_in, listed, quoted
 from fairbench.data.columns import ColumnRef, mixed_scales, mixes_scales, to_numbers
 from fairbench.data.in_memory import Table, names_of_table, texts_of_table
 from fairbench.data.tables import TablePart, check_file, names_in, read_any_table
 from fairbench.metrics.registry import find
 from fairbench.reporting.group_tables import sentence_of
-from fairbench_rank.sources import LOGS, BenchmarkTable, Score, benchmark_scores
+from fairbench_rank.sources import (
+    FAMILY,
+    ITEM,
+    METHOD,
+    SPLIT,
+    TASK,
+    BenchmarkTable,
+    Score,
+    benchmark_scores,
+)
 
 MOST_METHODS = 2000  # all pairs are compared: about a minute of CPU and 1.5 GB (docs/scale.md)
-_MOST_NUMBERS = 200_000_000
+_TRUTHS = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
 _BLANK = re.compile(r"[+-]?(nan|inf|infinity)|na|n/a|none|null|-|", re.IGNORECASE)
 _SMALLER = re.compile(
-    r"error|loss|rmse|mse|mae|nll|brier|perplexity|latency|time|cost|regret|(^|_)ece($|_)", re.I
+    r"error|loss|rmse|mse|mae|nll|brier|perplexity|bits_per|latency|time|cost|regret"
+    r"|(^|_)(ece|ter)($|_)",
+    re.I,
 )
 _LARGER = re.compile(r"acc|auc|f1|score|precision|recall|win|bleu|rouge|correct|r2|reward", re.I)
 _NAMED = 3  # names that a sentence lists
@@ -112,20 +124,22 @@ def read_scores(
     file = options.path.name
     warnings: list[str] = []
     declared: Mapping[str, Score] = {}
-    source = source if read is None else read.frame
-    if source is None:
-        check_file(options.path)
-        names = names_in(options.path, _columns(options), options)
-    else:
-        names = names_of_table(source)
-    options, sentences = _with_usual_names(options, names, file)
     if read is not None:
-        sentences, warnings = (
-            [f"{text[:1].upper()}{text[1:]}." for text in texts]
-            for texts in ((read.sentence, *read.notes), read.warnings)
-        )
+        source, known, metric = read.frame, {}, []
         declared = {score.name: score for score in read.scores}
-    columns = _columns(options)
+        notes = [f"{text[:1].upper()}{text[1:]}." for text in (read.sentence, *read.notes)]
+        if FAMILY in source and not options.family:
+            warnings.append(_told("relatives", family=quoted(source[FAMILY].iloc[0])))
+    else:
+        if source is None:
+            check_file(options.path)
+            names = names_in(options.path, _columns(options), options)
+        else:
+            names = names_of_table(source)
+        kind, known = _format_of(options, names)
+        options, notes = _with_usual_names(options, names, file, kind, known)
+        metric = ["metric"] if kind and "metric" in names else []
+    columns = [*_columns(options), *metric]
     numeric = [*options.score, *filter(None, [options.cost])]
     if source is None:
         frame = read_any_table(options.path, columns, numeric=numeric, part=options)
@@ -133,7 +147,21 @@ def read_scores(
         frame, _ = texts_of_table(source, file, columns, numeric=numeric)
     if not len(frame):
         raise _refusal("no_rows", file=file)
-    return _Reading(options, frame, file, sentences, warnings, declared).table()
+    if metric:
+        metrics = list(frame["metric"].str.strip().unique())
+        if losses := [name for name in metrics if name in known.get("refused", ())]:
+            raise _refusal("losses", file=file, loss=losses[0])
+        if len(metrics) > 1:
+            warnings.append(_told("several_metrics", few=listed(sorted(metrics), 6)))
+    if "curves" in known:
+        notes.append("Of every curve its last point is read.")
+        keys = [options.method, options.task, *options.split]
+        frame = frame.drop_duplicates(keys, keep="last")
+    again = frame.duplicated()
+    if again.any():
+        notes.append(_told("again", rows=int(again.sum()), first=again.idxmax() + 1))
+        frame = frame[~again]
+    return _Reading(options, frame, file, notes, warnings, declared).table()
 
 
 _told = partial(sentence_of, "fairbench_rank:scores")
@@ -149,28 +177,44 @@ def _columns(options: RankOptions) -> list[str]:
     return list(dict.fromkeys([*filter(None, single), *options.split, *options.score]))
 
 
+def _format_of(options: RankOptions, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+    """Return the format of a table by its columns, and how it calls them.
+
+    The format is empty if the table has none, or if the options name columns.
+    """
+    declared = declared_in("fairbench_rank", "formats.toml")
+    if not (options.method or options.task or options.item):
+        for kind, known in declared["tables"].items():
+            if {*known["needs"]} <= {*names}:
+                return kind, known
+    return "", declared["usual"]
+
+
 def _with_usual_names(
-    options: RankOptions, names: Sequence[str], file: str
+    options: RankOptions, names: Sequence[str], file: str, kind: str, known: Mapping[str, Any]
 ) -> tuple[RankOptions, list[str]]:
     """Return the options with columns found by their usual names, and a note on these."""
     chosen = _columns(options)
     free = {name.lower(): name for name in reversed(names) if name not in chosen}
     found: dict[str, Any] = {}
     guesses = []
-    for role, usual in declared_in("fairbench_rank", "formats.toml")["usual"].items():
-        matches = tuple(free[name] for name in usual if name in free)
+    for role in (METHOD, TASK, SPLIT, ITEM, FAMILY, "score", "cost"):
+        matches = tuple(free[name] for name in known.get(role, ()) if name in free)
         if not getattr(options, role) and matches:
-            found[role] = matches if role == "split" else matches[0]
-            shown = f"[{','.join(matches)}]" if role == "split" and matches[1:] else matches[0]
-            guesses.append(f"{role}={shown}")
+            kept = matches if role == SPLIT else matches[:1]
+            found[role] = kept if role in (SPLIT, "score") else kept[0]
+            guesses.append(f"{role}=[{','.join(kept)}]" if kept[1:] else f"{role}={kept[0]}")
+    if "score" in found and not options.better:
+        found["better"] = (known["better"],)
     options = replace(options, **found)
-    for role in ("method", "score"):
+    for role in (METHOD, "score"):
         if not getattr(options, role):
             others = ", ".join([str(name) for name in names if name not in _columns(options)][:12])
             raise _refusal("no_column", file=file, role=role, others=others)
     if not options.task and not options.item:
         raise _refusal("no_tasks", file=file)
-    return options, [f"Columns taken by their names: {', '.join(guesses)}."] * bool(guesses)
+    of = f", as of {kind}" if kind else ""
+    return options, [f"Columns taken by their names{of}: {', '.join(guesses)}."] * bool(guesses)
 
 
 @dataclass(eq=False)
@@ -205,9 +249,7 @@ class _Reading:
         family, families = self._families()
         self._check_units(families)
         self.shape = len(self.methods), len(self.task)
-        if (size := prod(self.shape)) > _MOST_NUMBERS:
-            sizes = {"shape": self.shape, "size": size, "most": _MOST_NUMBERS}
-            raise _refusal("many_numbers", file=self.file, **sizes)
+        check_memory(8 * prod(self.shape), self.file)
         self.cell_code = self._cell_codes()
         scores = tuple(self._scores(name, number) for number, name in enumerate(options.score))
         self._note_missing(scores[0].values)
@@ -262,7 +304,8 @@ class _Reading:
             row = int(wrong.argmax())
             column = self.options.task or self.options.item
             task, of = quoted(self.frame[column].iloc[row]), quoted(families[row_family[row]])
-            values = {"family": self.options.family, "row": row + 1, "column": column}
+            where = self.frame.index[row] + 1
+            values = {"family": self.options.family, "row": where, "column": column}
             raise _refusal("two_families", file=self.file, task=task, of=of, **values)
         return family, families
 
@@ -284,40 +327,27 @@ class _Reading:
         cell_code = self.method * len(self.task) + self.cell
         splits = self.options.split if self.options.item else ()
         key = pd.DataFrame({"": cell_code} | {name: self._codes(name)[0] for name in splits})
-        twice = key.duplicated(keep=False).to_numpy()
+        twice = key.duplicated().to_numpy()
         if not twice.any():
             return cell_code
-        rows = np.flatnonzero(twice)
-        if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(cell_code[rows])):
-            extra = np.flatnonzero(pd.Series(cell_code).duplicated())
-            self.notes.append(_told("again", rows=len(extra), first=extra[0] + 1))
-            return cell_code
+        rows = np.flatnonzero(cell_code == cell_code[twice.argmax()])
         columns = self.options.method, self.options.task or self.options.item
         keys = " and ".join(f"{of} {quoted(self.frame[of].iloc[rows[0]], 30)}" for of in columns)
-        hint = "tell them apart with split=COLUMN"
-        if self.options.item:
-            hint = "keep one of them"
-        elif self.options.split:
-            hint = "keep one, or name all columns that tell splits apart: split=[A,B]"
-        clashing = rows[cell_code[rows] == cell_code[rows[0]]]
-        one, other, *_ = clashing + 1
-        values = {"rows": len(clashing), "keys": keys, "one": one, "other": other}
-        raise _refusal("clashing", file=self.file, hint=hint, **values)
+        one, other, *_ = self.frame.index[rows] + 1
+        values = {"rows": len(rows), "keys": keys, "one": one, "other": other}
+        raise _refusal("clashing", file=self.file, **values)
 
     def _scores(self, name: str, number: int) -> Scores:
         """Return a column of scores as a matrix of methods by cells, checked."""
         column = self.frame[name]
-        row_values = to_numbers(column).copy()
+        is_text = column.dtype.kind not in "iuf"
+        if is_text:
+            column = column.astype(str).str.strip().replace(_TRUTHS)
+        row_values = to_numbers(column)
         finite = np.isfinite(row_values)
-        if not finite.all() and column.dtype.kind not in "iuf":
-            text = column.astype(str)
-            is_text = ~finite & ~text.str.strip().str.fullmatch(_BLANK).to_numpy(bool)
-            truths = text[is_text].str.lower().map({"true": 1.0, "false": 0.0})
-            if is_text.any() and truths.notna().all():
-                row_values[is_text] = truths.to_numpy()
-                finite = np.isfinite(row_values)
-            else:
-                ColumnRef(self.file, name).refuse_as(text, is_text, "is no number")
+        if is_text and not finite.all():
+            wrong = ~finite & ~column.str.fullmatch(_BLANK).to_numpy(bool)
+            ColumnRef(self.file, name).refuse_as(column, wrong, "is no number")
         epsilon = self.declared.get(name, Score(name)).epsilon
         if epsilon is None and _mixes_units(row_values[finite]):
             shares = (row_values > 0) & (row_values < 1)
@@ -327,7 +357,12 @@ class _Reading:
         values = self._cell_means(row_values)
         if not finite.all():
             values = self._with_crashed_scores(name, values, finite, better)
-        self._compare_scales(name, values)
+        if not self.options.item:
+            sizes = (
+                pd.Series(np.abs(row_values)[finite]).groupby(self.task[self.cell[finite]]).mean()
+            )
+            if len(sizes) > 2 and 0 < _APART * sizes.median() < sizes.max():
+                self.warnings.append(_told("scales", name=name, apart=_APART))
         cost = None
         if self.options.cost:
             cost = self._cell_means(to_numbers(self.frame[self.options.cost]))
@@ -358,10 +393,10 @@ class _Reading:
         is_crashed.flat[self.cell_code[rows]] = True
         is_crashed &= ~np.isfinite(values)
         crashed = is_crashed.sum(axis=1)
-        listed = self._first_names(np.flatnonzero(crashed), crashed)
-        values_of = {"name": name, "listed": listed}
+        named = self._first_names(np.flatnonzero(crashed), crashed)
+        values_of = {"name": name, "listed": named}
         if not self.options.crashed:
-            row, are = int(rows[0]) + 1, _scores_are(len(rows))
+            row, are = self.frame.index[rows[0]] + 1, _scores_are(len(rows))
             raise _refusal("not_finite", file=self.file, row=row, are=are, **values_of)
         value = self.options.crashed_value
         crashes = _told("crashes", are=_scores_are(is_crashed.sum()), **values_of)
@@ -379,37 +414,22 @@ class _Reading:
             self.warnings.append(f"{count(lacking)} tasks have no finite score at all: left out.")
         return np.where(is_crashed, worst_of_task[self.task], values)
 
-    def _compare_scales(self, name: str, values: Floats) -> None:
-        """Warn if the scores of a few tasks are so large that they dominate the mean."""
-        task, tasks = self.task, int(self.task.max()) + 1
-        if self.options.item or tasks < 3:
-            return
-        is_known = np.isfinite(values)
-        size = np.where(is_known, np.abs(values), 0).sum(axis=0)
-        size = size / np.maximum(is_known.sum(axis=0), 1)
-        task_sizes = np.bincount(task, size, tasks) / np.bincount(task, minlength=tasks)
-        usual = float(np.median(task_sizes))
-        if usual > 0 and task_sizes.max() > _APART * usual:
-            self.warnings.append(_told("scales", name=name, apart=_APART))
-
     def _note_missing(self, values: Floats) -> None:
         """Note which methods lack tasks, questions or splits that others have."""
         is_known = np.isfinite(values)
         if is_known.all():
             return
-        units = "tasks" if self.tasks else "questions"
-        if self.tasks:
-            of_tasks = (self.task == number for number in range(len(self.tasks)))
-            is_known = np.stack([is_known[:, cells].any(axis=1) for cells in of_tasks], axis=1)
-        present, total = is_known.sum(axis=1), is_known.shape[1]
+        by_task = pd.DataFrame(is_known.T).groupby(self.task).any().to_numpy()
+        present, (total, _) = by_task.sum(axis=0), by_task.shape
         incomplete = [m for m in np.argsort(present, kind="stable") if present[m] < total]
         if not incomplete:
             self.notes.append(_told("lack_splits"))
             return
-        listed = self._first_names(incomplete, present)
         lack = "method lacks" if len(incomplete) == 1 else "methods lack"
-        counts = {"count": len(incomplete), "lack": lack, "total": total, "units": units}
-        self.notes.append(_told("lack_units", listed=listed, **counts))
+        counts = {"count": len(incomplete), "lack": lack, "total": total}
+        counts["units"] = "tasks" if self.tasks else "questions"
+        named = self._first_names(incomplete, present)
+        self.notes.append(_told("lack_units", listed=named, **counts))
 
     def _cell_means(self, row_values: Floats) -> Floats:
         """Return the means of the rows of each cell, (M, C); NaN if no row is finite."""
@@ -422,9 +442,7 @@ class _Reading:
 
     def _first_names(self, methods: Sequence[int] | Codes, numbers: NDArray[np.integer]) -> str:
         """Return the first methods, each with its number, and how many more there are."""
-        names = [f"{self.methods[m]} ({count(numbers[m])})" for m in methods[:_NAMED]]
-        rest = f" and {count(len(methods) - _NAMED)} more" if len(methods) > _NAMED else ""
-        return ", ".join(names) + rest
+        return listed([f"{self.methods[m]} ({count(numbers[m])})" for m in methods], _NAMED)
 
 
 _PERCENT = 10  # what shares are mixed with, if they are: all that is over 1 is this at least
@@ -531,51 +549,32 @@ class RankOptions(TablePart):
 
 # Scores of a recognised format, and the columns that it has.
 
-_NO_ITEMS = "none"  # as item=: aggregates of tasks are ranked, not items
-
 
 def read_recognised(options: RankOptions) -> BenchmarkTable | None:
-    """Return the scores of finished runs or of a recognised format; None for any other table.
-
-    If options name columns of a table, None is returned, whatever its format.
+    """Return the scores of logs or of finished runs; None for any table, or if columns are named.
 
     Raises
     ------
     UserError : as of :func:`benchmark_scores`.
     """
-    path = options.path
-    named_columns = options.method or options.task or options.item not in ("", _NO_ITEMS)
-    if not path.exists() or (path.is_file() and named_columns and path.suffix not in LOGS):
+    path, named = options.path, options.method or options.task or options.item
+    if not path.exists() or (path.is_file() and named):
         return None
-    items = options.item != _NO_ITEMS
-    table = benchmark_scores(path, options.score, items=items)
-    if table is None:
-        return None
-    note(f"{path.name} was read as {table.sentence}")
-    return table if options.family else independent_tasks(table)
-
-
-def independent_tasks(table: BenchmarkTable) -> BenchmarkTable:
-    """Return a table without the column of families if there is just one family."""
-    if "family" not in table.frame or table.frame["family"].nunique() > 1:
-        return table
-    name = shortened(str(table.frame["family"].iloc[0]))
-    warning = f"all tasks are of one family, {name}: they are compared as if they were independent"
-    without = table.having(table.frame.drop(columns="family"))
-    return replace(without, warnings=(*table.warnings, warning))
+    return benchmark_scores(path, options.score)
 
 
 def as_read(options: RankOptions, table: BenchmarkTable) -> RankOptions:
     """Return the options with the columns of a recognised table, unless others are named.
 
-    Plans use the first of several costs.
+    One family alone is none. Plans use the first of several costs.
     """
-    names = [name for name in ("method", "task", "item", "family") if name in table.frame]
+    frame = table.frame
+    names = [name for name in (METHOD, TASK, ITEM, FAMILY) if name in frame]
+    if FAMILY in frame and frame[FAMILY].nunique() == 1:
+        names.remove(FAMILY)
     columns: dict[str, Any] = {name: name for name in names if not getattr(options, name)}
-    if options.item == _NO_ITEMS:
-        columns["item"] = ""
-    if "split" in table.frame and not options.split:
-        columns["split"] = ("split",)
+    if SPLIT in frame and not options.split:
+        columns[SPLIT] = (SPLIT,)
     if table.costs and not options.cost:
         columns["cost"] = table.costs[0]
     return replace(options, score=tuple(score.name for score in table.scores), **columns)

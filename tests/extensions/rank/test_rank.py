@@ -146,7 +146,7 @@ def test_rows_that_come_twice():
     report = fairbench.rank(again, score="accuracy")
     assert any("counted once: 2" in note for note in report.document.data["notes"])
     other = pd.concat([frame, frame.iloc[:1].assign(accuracy=0.1)])
-    assert "(rows 1 and 49): tell them apart with split=COLUMN" in refusal(other)
+    assert "(rows 1 and 49): keep one of them, or tell them apart with split=" in refusal(other)
 
 
 @pytest.mark.parametrize("over", [[1.2], [1.6, 3.4], [0.9, 12.5, 1.7]])

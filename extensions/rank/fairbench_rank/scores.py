@@ -358,9 +358,8 @@ class _Reading:
         if not finite.all():
             values = self._with_crashed_scores(name, values, finite, better)
         if not self.options.item:
-            sizes = (
-                pd.Series(np.abs(row_values)[finite]).groupby(self.task[self.cell[finite]]).mean()
-            )
+            size_of_row = pd.Series(np.abs(np.where(finite, row_values, np.nan)))
+            sizes = size_of_row.groupby(self.task[self.cell]).mean()
             if len(sizes) > 2 and 0 < _APART * sizes.median() < sizes.max():
                 self.warnings.append(_told("scales", name=name, apart=_APART))
         cost = None
@@ -388,18 +387,18 @@ class _Reading:
 
     def _with_crashed_scores(self, name: str, values: Floats, finite: Mask, better: str) -> Floats:
         """Return scores in which crashed ones count as the option ``crashed=`` says."""
-        rows = np.flatnonzero(~finite)
         is_crashed = np.zeros(values.shape, bool)
-        is_crashed.flat[self.cell_code[rows]] = True
+        is_crashed.flat[self.cell_code[~finite]] = True
         is_crashed &= ~np.isfinite(values)
         crashed = is_crashed.sum(axis=1)
         named = self._first_names(np.flatnonzero(crashed), crashed)
-        values_of = {"name": name, "listed": named}
+        number = int((~finite).sum())
+        are = "1 score is" if number == 1 else f"{count(number)} scores are"
+        crashes = _told("crashes", name=name, are=are, listed=named)
         if not self.options.crashed:
-            row, are = self.frame.index[rows[0]] + 1, _scores_are(len(rows))
-            raise _refusal("not_finite", file=self.file, row=row, are=are, **values_of)
+            row = self.frame.index[~finite][0] + 1
+            raise _refusal("not_finite", file=self.file, row=row, crashes=crashes)
         value = self.options.crashed_value
-        crashes = _told("crashes", are=_scores_are(is_crashed.sum()), **values_of)
         if self.options.crashed == LEFT_OUT:
             self.warnings.append(_told("crashes_left_out", crashes=crashes))
             return values
@@ -459,10 +458,6 @@ def _mixes_units(values: Floats) -> bool:
 
 
 _APART = 30  # scores of a task this many times as large as usual are noted as another scale
-
-
-def _scores_are(number: int) -> str:
-    return "1 score is" if number == 1 else f"{count(number)} scores are"
 
 
 # Options for ranking a table of scores: its columns, and how they count.

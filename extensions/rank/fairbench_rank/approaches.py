@@ -144,23 +144,13 @@ def read_approaches(path: Path) -> pd.DataFrame:
     return frame
 
 
-def read_schema(path: Path) -> pa.Schema:
-    """Return the columns of a Parquet file; only its footer is read.
-
-    Raises
-    ------
-    OSError, ValueError : it cannot be read, or is none.
-    """
+def is_approaches(path: Path) -> bool:
+    """Say whether a file has the columns of a table of approaches, by its footer."""
     from pyarrow import parquet
 
-    with open(files.opened(path), "rb") as file:
-        return parquet.read_schema(file)
-
-
-def is_approaches(path: Path) -> bool:
-    """Say whether a file has the columns of a table of approaches."""
     try:
-        return path.is_file() and {*_FIRST} <= {*read_schema(path).names}
+        with open(files.opened(path), "rb") as file:
+            return {*_FIRST} <= {*parquet.read_schema(file).names}
     except (OSError, ValueError):
         return False
 
@@ -256,23 +246,14 @@ def _datasets(runs: Sequence[Run]) -> list[str]:
 
 
 def _contents(runs: Sequence[Run]) -> list[str]:
-    """Return for each run a mark of its data; a user's file is what is in it, wherever it lies.
-
-    Runs of files have one mark if what was read is equal, or the files are and the options, too.
-    """
-    settings = [dict(run.summarised["config"].get("dataset", {})) for run in runs]
-    files = [bool(options.pop("path", None)) for options in settings]
-    data = [str(run.summarised["data"]) for run in runs]
-    read = [
-        digest([options, _file_content(run) if is_file else mark])
-        for run, options, is_file, mark in zip(runs, settings, files, data, strict=True)
-    ]
-    first = dict(sorted(zip(read, data, strict=True), reverse=True))
-    marks: dict[str, str] = {}
-    for how, mark in zip(read, data, strict=True):
-        marks[mark] = min(marks.get(mark, mark), first[how])
-    of_runs = zip(read, data, files, strict=True)
-    return [marks[mark] if is_file else how for how, mark, is_file in of_runs]
+    """Return for each run a mark of its data; a user's file is what is in it, wherever it lies."""
+    marks = []
+    for run in runs:
+        options = dict(run.summarised["config"].get("dataset", {}))
+        is_file = bool(options.pop("path", None))
+        data = _file_content(run) if is_file else str(run.summarised["data"])
+        marks.append(digest([options, data]))
+    return marks
 
 
 def _file_content(run: Run) -> str:

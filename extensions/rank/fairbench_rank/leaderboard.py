@@ -267,31 +267,29 @@ def summary_of(findings: Findings, gap: str) -> model.ExecutiveSummary:
     return model.ExecutiveSummary(found, _basis_sentences(findings), unseen, titles=_TITLES)
 
 
-def _basis_sentences(findings: Findings) -> list[str]:
-    """Return the basis of the answer, and how it is to be read."""
-    counts = {
+def _counts(findings: Findings) -> dict[str, str]:
+    """Return in words of what the findings are."""
+    return {
         "approaches": pluralise(len(findings.approaches), "approach", "approaches"),
         "tasks": pluralise(len(findings.values.tasks), "task", "tasks"),
         "families": pluralise(findings.families, "family", "families"),
         "splits": pluralise(findings.repeats, "split", "splits"),
     }
+
+
+def _basis_sentences(findings: Findings) -> list[str]:
+    """Return the basis of the answer, and how it is to be read."""
     ranks = [standings.ranks_sentence(findings)] if findings.standings else []
     few = standings.few_tasks_sentences(findings)
-    return [_tell("basis", **counts), *ranks, _tell("mean_over_families"), *few, *findings.notes]
+    basis = _tell("basis", **_counts(findings))
+    return [basis, *ranks, _tell("mean_over_families"), *few, *findings.notes]
 
 
 def _open_sentences(findings: Findings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
     """Yield the questions that the runs leave open."""
     fewest = approaches.FEWEST_FAMILIES
     if not any(standing.metric == ERROR for standing in findings.standings):
-        why = "no_shared_splits"
-        if len(findings.approaches) < 2:
-            why = "one_approach"
-        elif findings.families < fewest:
-            why = "few_families"
-        elif findings.repeats < 2:
-            why = "one_split"
-        yield _tell("not_ranked", why=_tell(why, findings=findings, fewest=fewest))
+        yield _tell("not_ranked", findings=findings, fewest=fewest, **_counts(findings))
     for index, standing in enumerate(ranked):
         name, best = metric_label(standing.metric), len(standing.answer.best)
         if best > 1:

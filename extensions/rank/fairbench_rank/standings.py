@@ -16,17 +16,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from fairbench.core.arrays import Floats, Rows
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import COSTS
-from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find, label
 from fairbench.reporting.document.forms import finite
 from fairbench.reporting.group_tables import sentence_of
 from fairbench_rank import approaches, ranking
-from fairbench_rank.approaches import ERROR, NONE, ApproachValues, MeasuredDifferences
+from fairbench_rank.approaches import ERROR, NONE, ApproachValues
 from fairbench_rank.scores import HIGHER, LOWER, RankOptions, Scores, ScoreTable
 
 METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds", "equal_opportunity")
@@ -181,54 +179,25 @@ def standings_of(ranked: RankedValues, *, error_rate: float = ranking.WRONG) -> 
 def _few_task_differences(ranked: RankedValues) -> Iterator[dict[str, Any]]:
     """Yield the differences from the reference of all approaches that a ranking leaves out.
 
-    They are means over the families of their tasks alone, with a 95 % interval for new splits of
-    these tasks, and do not speak for other data sets.
+    They are means over the families of their tasks alone, with an interval each where these are
+    three or more.
     """
     losses = ranked.sign * ranked.values.metric(ranked.metric)
     positions = np.setdiff1d(np.arange(len(losses)), ranked.positions)
     differences = losses[positions] - losses[ranked.positions[ranked.reference]]
-    measured = ranked.values.estimate_differences(differences)
-    means = ranked.sign * np.stack(family_mean_interval(measured))
+    measured = ranked.values.estimate_differences(ranked.sign * differences)
+    of_families = approaches.family_means(measured)
+    _, lower, upper = approaches.mean_over_families(of_families)
     for row, position in enumerate(positions):
         if measured.known[row].any():
             yield {
                 "approach": ranked.values.names[position],
                 "tasks": int(measured.known[row].sum()),
                 "families": int(measured.families[row]),
-                "difference": float(means[0, row]),
-                "lower": float(means[1:, row].min()),
-                "upper": float(means[1:, row].max()),
+                "difference": float(np.nanmean(of_families[row])),
+                "lower": float(lower[row]),
+                "upper": float(upper[row]),
             }
-
-
-def family_mean_interval(measured: MeasuredDifferences, level: float = 0.95) -> Limits:
-    """Return the mean over the families that were measured, with its interval, (P,) each.
-
-    The families are taken as fixed, so that the interval is for new splits of their data alone.
-
-    Notes
-    -----
-    The mean is m = (1/F) sum of m_f over the F measured families. Family f has n_f tasks with
-    standard errors s_ft: the variance over splits by Nadeau and Bengio (2003, Machine Learning 52).
-    As data sets of a family may share people, their errors are added as if perfectly correlated:
-    v_f = (sum of s_ft / n_f)^2. The standard error of m is sqrt(sum of v_f) / F, and its degrees of
-    freedom are those of Welch and Satterthwaite, (sum of v_f)^2 / sum of (v_f^2 / d_f), where d_f
-    is one less than the fewest splits of a task in f.
-    """
-    tasks_of_family = measured.known.astype(float) @ measured.members
-    error = np.sqrt(np.where(measured.known, measured.variances * measured.inflation, 0))
-    splits = np.where(measured.known, measured.splits, np.inf)[:, :, None]
-    fewest = np.where(measured.members > 0, splits, np.inf).min(axis=1)
-    has_tasks, families = tasks_of_family > 0, measured.families
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variances = np.where(has_tasks, ((error @ measured.members) / tasks_of_family) ** 2, 0)
-        mean = np.where(has_tasks, approaches.family_means(measured), 0).sum(axis=1) / families
-        own_freedom = np.maximum(fewest - 1, 1)
-        freedom = variances.sum(axis=1) ** 2 / (variances**2 / own_freedom).sum(axis=1)
-        error_of_mean = np.sqrt(variances.sum(axis=1)) / families
-    # Without any noise there are no degrees of freedom, and no width for them to matter.
-    half = special.stdtrit(np.nan_to_num(freedom, nan=1.0), (1 + level) / 2) * error_of_mean
-    return Limits(mean, mean - half, mean + half)
 
 
 @dataclass(frozen=True, eq=False)

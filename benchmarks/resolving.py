@@ -24,7 +24,7 @@ from fairbench_rank.scores import RankOptions, read_scores
 
 OPTIONS = RankOptions(
     path=Path("simulated"), score=("score",), method="method", task="task", split=("split",),
-    family="family", better=("higher",),
+    family="family", cost="seconds", better=("higher",),
 )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ class SimulatedRace:
         """
         race = _Scores(self, generator)
         table = read_scores(OPTIONS, race.frame(dict.fromkeys(race.seconds, self.splits)))
-        tasks = noise_of_tasks(table, OPTIONS, race.seconds)
+        tasks = noise_of_tasks(table, OPTIONS)
         left = set(race.names)
         for number in range(1, self.rounds + 1):
             splits = splits_of_round(tasks, number)
@@ -102,7 +102,9 @@ class _Scores:
             for place, name in enumerate(self.names):
                 own = self.have[name][task]
                 columns = {"split": np.arange(own), "score": values[:own, place]}
-                parts.append(pd.DataFrame(columns).assign(method=name, task=task, family=task))
+                about = {"method": name, "task": task, "family": task}
+                about["seconds"] = self.seconds[task]
+                parts.append(pd.DataFrame(columns).assign(**about))
         return pd.concat(parts, ignore_index=True)
 
     def _values(self, number: int, task: str, most: int) -> NDArray[np.float64]:

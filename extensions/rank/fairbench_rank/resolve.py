@@ -46,7 +46,7 @@ _PAGE = "fairbench_rank:resolve"
 SHRUNK = 0.8  # each round reduces the variance from splits to at most this share of it
 _STEP = 5  # each step gives a task one fifth more splits
 # Why there is no further round.
-RESOLVED, BOUND, BUDGET, ONE_SPLIT = "resolved", "bound", "budget", "one split"
+RESOLVED, BOUND, BUDGET = "resolved", "bound", "budget"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _USAGE = (
     "fairbench resolve METRIC budget=TIME experiment=NAME [GROUP=CHOICE ...] [OPTION=VALUE ...]"
@@ -100,7 +100,7 @@ def _resolve(lines: Sequence[CommandLine], locks: ExitStack, *, metric: str, sec
         for _, config in composed:
             if config["plan"]:
                 raise UserError("plan=true plans an experiment: give it to fairbench run")
-            if "repeats" not in config["split"]:
+            if (config["split"].get("repeats") or 1) < 2:
                 raise UserError(sentence_of(_PAGE, "no_repeats"))
         protect_from_collection([config["results"] for _, config in composed], locks, make=True)
         varied = varied_names([job for job, _ in composed])
@@ -122,14 +122,12 @@ class Round:
     Attributes
     ----------
     number : the number of the round; 1 is the experiment as it stands.
-    wrong : the round's share of the error probability.
     splits : task -> the number of its splits.
     best : the approaches that may be the best after it.
     fits, seconds : the number of fits that were made, and the seconds they took.
     """
 
     number: int
-    wrong: float
     splits: Mapping[str, int]
     best: Sequence[str]
     fits: int
@@ -173,17 +171,10 @@ class _Race:
         self._read()
         if not self.rounds:
             _, table, options = self._answer(wrong_of_round(1))
-            costs: dict[str, list[float]] = {}
-            for index, (_, task) in self._named.items():
-                run = self.first[index]
-                cost = float(run.environment["cost"]["seconds"])
-                costs.setdefault(task, []).append(cost / int(run.config["split"]["repeats"]))
-            # The mean seconds of a split of each task, over approaches.
-            seconds = {task: sum(values) / len(values) for task, values in costs.items()}
-            self.noise = noise_of_tasks(table, options, seconds)
+            self.noise = noise_of_tasks(table, options)
             self._close({task.task: task.splits for task in self.noise}, fits, began)
         reason = self._go_on()
-        answer, *_ = self._answer(self.rounds[-1].wrong)
+        answer, *_ = self._answer(wrong_of_round(len(self.rounds)))
         document = _resolving_document(answer, self.rounds, self.noise, reason)
         print_and_write(document, lambda: self._record.parent, "resolve")
         return 0
@@ -203,9 +194,8 @@ class _Race:
                 last = self.rounds[-1]
                 if len(last.best) < 2:
                     return RESOLVED
-                if not self.noise:
-                    return ONE_SPLIT
-                if all(map(is_out_of_reach, rivals_of(self._answer(last.wrong)[0], last.best))):
+                answer, *_ = self._answer(wrong_of_round(last.number))
+                if not self.noise or all(map(is_out_of_reach, rivals_of(answer, last.best))):
                     return BOUND
                 number = last.number + 1
                 splits = splits_of_round(self.noise, number)
@@ -223,11 +213,10 @@ class _Race:
     def _close(self, splits: Mapping[str, int], fits: int, began: float) -> Round:
         """Add a round whose runs are made to the record, and return it."""
         number = len(self.rounds) + 1
-        wrong = wrong_of_round(number)
-        may_be_best = self._answer(wrong)[0].best
+        may_be_best = self._answer(wrong_of_round(number))[0].best
         before = self.rounds[-1].best if self.rounds else may_be_best
         best = [name for name in before if name in may_be_best] or list(before)
-        new = Round(number, wrong, splits, best, fits, time.monotonic() - began)
+        new = Round(number, splits, best, fits, time.monotonic() - began)
         self.rounds.append(new)
         files.make_folder(self._record.parent)
         content = {"noise": [*map(asdict, self.noise)], "rounds": [*map(asdict, self.rounds)]}
@@ -357,14 +346,8 @@ class TaskNoise:
         return self.variance(splits) - self.variance(splits + further)
 
 
-def noise_of_tasks(
-    table: ScoreTable, options: RankOptions, seconds: Mapping[str, float]
-) -> list[TaskNoise]:
+def noise_of_tasks(table: ScoreTable, options: RankOptions) -> list[TaskNoise]:
     """Return the noise of every task that has two splits or more.
-
-    Parameters
-    ----------
-    seconds : task -> the seconds that a split of one method takes.
 
     Notes
     -----
@@ -374,7 +357,8 @@ def noise_of_tasks(
     """
     (only,) = table.scores
     units = ranking.units_of(table, options)
-    values = only.larger_is_better
+    values, cost = only.larger_is_better, only.cost
+    assert cost is not None  # of runs, the seconds of fits
     families = np.bincount(units.unit)
     weights = 1 / len(families) / families[units.unit]
     if not units.equal_weights:
@@ -390,7 +374,8 @@ def noise_of_tasks(
         methods, splits = task_values.shape
         deviations = task_values - task_values.mean(axis=0)
         noise = float(deviations.var(axis=1, ddof=1).mean()) * methods / (methods - 1)
-        noises.append(TaskNoise(name, splits, noise, float(weights[number]), seconds[name]))
+        seconds = float(np.nanmean(cost[:, units.group == number]))
+        noises.append(TaskNoise(name, splits, noise, float(weights[number]), seconds))
     return noises
 
 
@@ -479,7 +464,6 @@ def _resolving_document(
         "fits" if further else "no_fits": True,
     }
     still_open = {
-        "one_split": reason == ONE_SPLIT,
         "no_splits": reason != RESOLVED and beyond,
         "more_splits": reason == BUDGET and len(rivals) > len(beyond),
     }

@@ -29,7 +29,8 @@ def read(values):
     names = [f"m{m}" for m in range(methods)], [f"t{t}" for t in range(tasks)], range(splits)
     index = pd.MultiIndex.from_product(names, names=["method", "task", "split"])
     frame = pd.Series(values.ravel(), index, name="score").reset_index()
-    return read_scores(OPTIONS, frame.assign(family=frame["task"]))
+    frame = frame.assign(family=frame["task"], seconds=frame["task"].map(SECONDS).fillna(1))
+    return read_scores(OPTIONS, frame)
 
 
 def scores(splits=40, *, means=0.0, sign=1):
@@ -48,20 +49,20 @@ def test_the_rounds_share_one_error_rate():
 
 def test_noise_is_that_of_splits_around_means_and_does_not_depend_on_who_is_ahead():
     """Neither shifted means nor deviations that are all turned round change a split."""
-    plain = resolve.noise_of_tasks(scores(splits=400), OPTIONS, SECONDS)
+    plain = resolve.noise_of_tasks(scores(splits=400), OPTIONS)
     assert [task.task for task in plain] == ["t0", "t1", "t2", "t3"]
     assert [task.noise**0.5 for task in plain] == pytest.approx(SCALES, rel=0.1)
     assert {(task.weight, task.splits) for task in plain} == {(0.25, 400)}
-    assert not resolve.noise_of_tasks(scores(splits=1), OPTIONS, SECONDS)
+    assert not resolve.noise_of_tasks(scores(splits=1), OPTIONS)
     means = np.random.default_rng(1).normal(size=(5, 4, 1))
     for other in (scores(400, means=means), scores(400, sign=-1)):
-        moved = resolve.noise_of_tasks(other, OPTIONS, SECONDS)
+        moved = resolve.noise_of_tasks(other, OPTIONS)
         assert [task.noise for task in moved] == pytest.approx([task.noise for task in plain])
         assert resolve.splits_of_round(moved, 5) == resolve.splits_of_round(plain, 5)
 
 
 def test_every_round_leaves_so_much_of_the_variance_at_the_least_cost():
-    tasks = resolve.noise_of_tasks(scores(splits=5), OPTIONS, SECONDS)
+    tasks = resolve.noise_of_tasks(scores(splits=5), OPTIONS)
     first = resolve.splits_of_round(tasks, 1)
     assert first == dict.fromkeys(SECONDS, 5)
     whole, before = sum(task.variance(5) for task in tasks), first
@@ -173,6 +174,7 @@ REFUSED = {
     "selection_rate budget=1m": "neither higher nor lower values",
     "error_rate budget=1m plan=true": "plan=true plans an experiment",
     "error_rate budget=1m split=test_file": "",
+    "error_rate budget=1m split.repeats=1": "two at least, split.repeats=2",
     "error_rate budget=1m dataset.n_samples=120 learner=xgboost": "and this is one run",
 }
 

@@ -8,19 +8,19 @@ them. Beside it stands what the same rounds do if each is taken for the only one
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from benchmarks.measure import command, show
 from fairbench.core.arrays import rng
 from fairbench_rank.ranking import WRONG, answers
 from fairbench_rank.resolve import noise_of_tasks, splits_of_round, wrong_of_round
-from fairbench_rank.scores import RankOptions, read_scores
+from fairbench_rank.scores import RankOptions, ScoreTable, read_scores
+
+_MOST = 1000  # splits of a task that are drawn
 
 OPTIONS = RankOptions(
     path=Path("simulated"), score=("score",), method="method", task="task", split=("split",),
@@ -56,68 +56,35 @@ class SimulatedRace:
         ----------
         shared : whether rounds share the error rate; otherwise each is taken for the only one.
         """
-        race = _Scores(self, generator)
-        table = read_scores(OPTIONS, race.frame(dict.fromkeys(race.seconds, self.splits)))
-        tasks = noise_of_tasks(table, OPTIONS)
-        left = set(race.names)
+        means = 50 + np.r_[self.gap, np.zeros(self.methods - 1)]  # of no scale that could be mixed
+        truth = means + self.between * generator.standard_normal((self.families, self.methods))
+        scale = self.noise * np.exp(generator.normal(0, 0.7, self.families))
+        seconds = np.exp(generator.normal(0, 1, self.families))
+        shape = (self.families, _MOST, self.methods)
+        noise = generator.standard_normal(shape)
+        if self.skewed:
+            noise = generator.exponential(1, shape) - 1
+        scores = truth[:, None] + scale[:, None, None] * noise
+        made = np.full((self.methods, self.families), self.splits)
+
+        def scores_so_far() -> ScoreTable:
+            method, task, split = np.nonzero(np.arange(_MOST) < made[:, :, None])
+            columns = {"method": method, "task": task, "family": task, "split": split}
+            columns |= {"score": scores[task, split, method], "seconds": seconds[task]}
+            return read_scores(OPTIONS, pd.DataFrame(columns))
+
+        tasks = noise_of_tasks(scores_so_far(), OPTIONS)
+        left = {str(method) for method in range(self.methods)}
         for number in range(1, self.rounds + 1):
-            splits = splits_of_round(tasks, number)
-            table = read_scores(OPTIONS, race.frame(splits, left))
+            splits = [*splits_of_round(tasks, number).values()]
+            for method in map(int, left):
+                made[method] = np.maximum(made[method], splits)
             wrong = wrong_of_round(number) if shared else WRONG
-            (answer,) = answers(table, OPTIONS, error_rate=wrong, most_planned=0)
+            (answer,) = answers(scores_so_far(), OPTIONS, error_rate=wrong, most_planned=0)
             left = left & set(answer.best) or left
             if len(left) < 2:
                 break
-        return race.names[0] not in left, len(left)
-
-
-@dataclass
-class _Scores:
-    """Scores of one simulated race, drawn as they are asked for; a split once drawn stays."""
-
-    race: SimulatedRace
-    generator: np.random.Generator
-    drawn: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Draw the families' true means."""
-        race, draw = self.race, self.generator
-        self.names = [f"m{number}" for number in range(race.methods)]
-        means = 50 + np.r_[race.gap, np.zeros(race.methods - 1)]  # of no scale that could be mixed
-        self.truth = means + race.between * draw.standard_normal((race.families, race.methods))
-        self.scale = race.noise * np.exp(draw.normal(0, 0.7, race.families))
-        costs = np.exp(draw.normal(0, 1, race.families)).tolist()
-        self.seconds = {f"t{number}": cost for number, cost in enumerate(costs)}
-        self.have = {name: dict.fromkeys(self.seconds, 0) for name in self.names}
-
-    def frame(self, splits: dict[str, int], methods: Sequence[str] | set[str] = ()) -> pd.DataFrame:
-        """Return all scores so far, once these methods (all by default) have so many splits."""
-        for name in methods or self.names:
-            for task, number in splits.items():
-                self.have[name][task] = max(self.have[name][task], number)
-        parts = []
-        for number, task in enumerate(self.seconds):
-            most = max(self.have[name][task] for name in self.names)
-            values = self._values(number, task, most)
-            for place, name in enumerate(self.names):
-                own = self.have[name][task]
-                columns = {"split": np.arange(own), "score": values[:own, place]}
-                about = {"method": name, "task": task, "family": task}
-                about["seconds"] = self.seconds[task]
-                parts.append(pd.DataFrame(columns).assign(**about))
-        return pd.concat(parts, ignore_index=True)
-
-    def _values(self, number: int, task: str, most: int) -> NDArray[np.float64]:
-        """Return the scores (most, M) of a task."""
-        there = self.drawn.get(task, np.zeros((0, len(self.names))))
-        if len(there) < most:
-            shape = (most - len(there), len(self.names))
-            noise = self.generator.standard_normal(shape)
-            if self.race.skewed:
-                noise = self.generator.exponential(1, shape) - 1
-            new = self.truth[number] + self.scale[number] * noise
-            there = self.drawn[task] = np.concatenate([there, new])
-        return there[:most]
+        return "0" not in left, len(left)
 
 
 RACES = (

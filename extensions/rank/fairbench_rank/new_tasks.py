@@ -235,53 +235,38 @@ def fresh_winner(
     were run everywhere. None with fewer than two complete methods or units.
     """
     full = values[np.isfinite(values).all(axis=1)]
-    if len(full) < 2:
+    n_cells, n_tasks = np.bincount(group, minlength=len(unit)), np.bincount(unit)
+    several = bool((n_cells > 1).all())
+    if len(full) < 2 or (not several and len(n_tasks) < 2):
         return None
-    n_cells, tasks = np.bincount(group, minlength=len(unit)), np.arange(len(unit))
     order = np.argsort(group, kind="stable")
-    full, group = full[:, order], group[order]
-    full = full - full.mean(axis=0)
-    starts = np.searchsorted(group, tasks)
-    unit_means = _average_tasks(np.add.reduceat(full, starts, axis=1) / n_cells, unit)
+    full, group = (full - full.mean(axis=0))[:, order], group[order]
     # Of a split of a task: its position, by which the first half and the second are told apart.
-    position = np.arange(len(group)) - starts[group]
+    position = np.arange(len(group)) - np.searchsorted(group, np.arange(len(unit)))[group]
     in_halves = position < n_cells[group] // 2, position >= (n_cells[group] + 1) // 2
 
-    def halve_splits() -> tuple[float, float]:
-        """Return whether halves differ in the best over all units, and on which share of tasks."""
-        shuffled = np.lexsort((generator.random(len(group)), group))
-        winners = []
-        for half in in_halves:
-            cells = np.sort(shuffled[half])
-            half_starts = np.searchsorted(group[cells], tasks)
-            task_means = np.add.reduceat(full[:, cells], half_starts, axis=1) / (n_cells // 2)
-            over_units = _average_tasks(task_means, unit).mean(axis=1)
-            winners.append((over_units.argmax(), task_means.argmax(axis=0)))
-        (winner, task_winners), (other_winner, other_task_winners) = winners
-        return float(winner != other_winner), float((task_winners != other_task_winners).mean())
+    def winners(cells: Codes, size: Codes) -> tuple[Codes, Floats]:
+        """Return the best of each task in some cells, and what methods have over all units."""
+        task_means = sums(full[:, cells], group[cells], len(unit)) / size
+        return task_means.argmax(axis=0), sums(task_means, unit, len(n_tasks)) / n_tasks
 
-    def halve_units() -> tuple[float, float]:
-        halves = np.array_split(generator.permutation(unit_means.shape[1]), 2)
-        winner, other_winner = (unit_means[:, half].mean(axis=1).argmax() for half in halves)
-        return float(winner != other_winner), float("nan")
-
-    several = bool((n_cells > 1).all())
-    if not several and unit_means.shape[1] < 2:
-        return None
-    halve = halve_splits if several else halve_units
-    halvings = range(_HALVINGS if full.size < _MANY else _FEWER)
-    overall, within_task = np.mean([halve() for _ in halvings], axis=0).tolist()
+    _, unit_means = winners(np.arange(len(group)), n_cells)
+    differ = []
+    for _ in range(_HALVINGS if full.size < _MANY else _FEWER):
+        within = np.nan
+        if several:
+            shuffled = np.lexsort((generator.random(len(group)), group))
+            found = [winners(shuffled[half], n_cells // 2) for half in in_halves]
+            within = (found[0][0] != found[1][0]).mean()
+            halves = [of_half for _, of_half in found]
+        else:
+            units = np.array_split(generator.permutation(len(n_tasks)), 2)
+            halves = [unit_means[:, half] for half in units]
+        winner, other_winner = (half.mean(axis=1).argmax() for half in halves)
+        differ.append((winner != other_winner, within))
+    overall, within_task = np.mean(differ, axis=0).tolist()
     told = {"halved": SPLITS if several else UNITS, "overall": overall}
     return {**told, "within_task": within_task, "methods": len(full)}
-
-
-def _average_tasks(task_means: Floats, unit: Codes) -> Floats:
-    """Return the means of units, (M, U), from those of tasks, (M, K)."""
-    n_units = int(unit.max()) + 1
-    if len(unit) == n_units:
-        return task_means[:, np.argsort(unit)]
-    members = np.eye(n_units)[unit]
-    return np.asarray(task_means @ members / members.sum(axis=0))
 
 
 # How many more tasks, splits or questions would tell two methods apart.

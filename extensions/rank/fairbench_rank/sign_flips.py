@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats, Mask
+from fairbench.inference import survey
 from fairbench.inference.rates import Limits
 
 Sums = NDArray[np.floating[Any]]  # sums over flips are of single precision
@@ -236,8 +237,8 @@ def _pair_complete(
     """
     n_cells, n_tasks = np.bincount(group), np.bincount(unit)
     units = len(n_tasks)
-    task_means = _sum_columns(values - values.mean(axis=0), group, len(n_cells)) / n_cells
-    unit_values, weight = _sum_columns(task_means, unit, units), n_tasks.astype(float)
+    task_means = survey.sums(values - values.mean(axis=0), group, len(n_cells)) / n_cells
+    unit_values, weight = survey.sums(task_means, unit, units), n_tasks.astype(float)
     if equal_unit_weights:
         unit_values, weight = unit_values / n_tasks, np.ones(units)
     if strata is None:
@@ -247,7 +248,7 @@ def _pair_complete(
         unit_values, method_means = _around_strata(unit_values, strata)
         weight, total_weight = np.zeros(units), units - 1.0
     statistics = _statistics_of_pairs(unit_values, method_means, weight, total_weight)
-    block_sums = _sum_columns(unit_values, block, int(block.max()) + 1).T
+    block_sums = survey.sums(unit_values, block, int(block.max()) + 1).T
     weights = np.bincount(block, weight)[:, None]
     return statistics, block_sums.astype(np.float32), weights.astype(np.float32)
 
@@ -328,18 +329,9 @@ def _around_strata(values: Floats, strata: Codes) -> tuple[Floats, Floats]:
     for the degree of freedom that the stratum's mean takes.
     """
     sizes = np.bincount(strata)
-    stratum_means = np.stack([np.bincount(strata, row, len(sizes)) for row in values]) / sizes
+    stratum_means = survey.sums(values, strata, len(sizes)) / sizes
     factor = len(values[0]) / len(sizes) / sizes * np.sqrt(sizes / np.maximum(sizes - 1, 1))
     return (values - stratum_means[:, strata]) * factor[strata], stratum_means.mean(axis=1)
-
-
-def _sum_columns(values: Floats, code: Codes, count: int) -> Floats:
-    """Return the sums of columns of equal code, (..., count)."""
-    if len(code) == count and (code == np.arange(count)).all():
-        return values
-    order = np.argsort(code, kind="stable")
-    starts = np.searchsorted(code[order], np.arange(count))
-    return np.asarray(np.add.reduceat(values[:, order], starts, axis=1))
 
 
 def _pair_with_holes(

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core import files
-from fairbench.core.arrays import Codes, Floats, Mask, Rows, divide
+from fairbench.core.arrays import Codes, Floats, Mask, divide
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import UNREADABLE, DamagedError
 from fairbench.core.memory import most_memory
@@ -100,8 +100,7 @@ def approach_table(runs: Sequence[Run], *, among: Sequence[Run] = ()) -> pd.Data
     long["setting"] = _named(long[[*_SETTINGS]], _setting)
     points = long[["metric", "constraint"]].assign(once=long["rate"] == 0)
     long["metric"] = _named(points, _metric_name)
-    keys = long.groupby(["run_index", "setting", "repeat"], sort=True, observed=True).ngroup()
-    wide = _pivot(keys.to_numpy(), long)
+    wide = _pivot(long)
     facts = _facts_of_runs(among or compared).set_index("run", drop=False)
     facts_of_rows = facts.loc[[run.id for run in compared]].iloc[wide["run_index"].to_numpy()]
     facts_of_rows = facts_of_rows.reset_index(drop=True)
@@ -384,28 +383,20 @@ def _metric_name(metric: str, constraint: object, once: bool) -> str:
     return name if not once and is_compared else ""
 
 
-def _pivot(keys: Rows, long: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over folds of every metric, one row per key and one column per metric.
+def _pivot(long: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over folds of every metric: rows are runs, settings and repeats.
 
     If a metric is given both for everyone and for the protected groups, the latter counts.
     """
-    columns = pd.Index(sorted(set(long["metric"]) - {""}))
-    column = columns.get_indexer(long["metric"])
-    is_of_groups = (long["attribute"] != "").to_numpy()
-    size = (int(keys.max()) + 1) * len(columns)
-    cell = keys * len(columns) + column
-    is_compared = column >= 0
-    doubled = np.zeros(size, bool)
-    doubled[cell[is_compared & is_of_groups]] = True
-    is_compared &= is_of_groups | ~doubled[np.where(is_compared, cell, 0)]
-    total = np.bincount(cell[is_compared], long["value"].to_numpy(float)[is_compared], size)
-    count = np.bincount(cell[is_compared], minlength=size)
-    means = divide(total, count).reshape(-1, len(columns))
-    first_rows = np.unique(keys, return_index=True)[1]
-    wide = long.iloc[first_rows][["run_index", "setting", "repeat"]].reset_index(drop=True)
-    wide["test_share"] = _test_shares(long)[wide["run_index"].to_numpy()]
-    means_by_key = pd.concat([wide, pd.DataFrame(means, columns=columns)], axis=1)
-    return means_by_key[np.isfinite(means).any(axis=1)].reset_index(drop=True)
+    long, names = long[long["metric"] != ""], ["run_index", "setting", "repeat"]
+    keys = [long[name] for name in (*names, "metric")]
+    is_of_groups = long["attribute"] != ""
+    has_groups = is_of_groups.groupby(keys, observed=True).transform("any")
+    compared = long[is_of_groups | ~has_groups]
+    wide = compared.pivot_table("value", names, "metric", observed=True)
+    wide = wide.set_axis(wide.columns.astype(str), axis=1).reset_index()
+    wide.insert(len(names), "test_share", _test_shares(long)[wide["run_index"].to_numpy()])
+    return wide
 
 
 def _test_shares(long: pd.DataFrame) -> Floats:

@@ -41,7 +41,7 @@ from fairbench.reporting.group_tables import sentence_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
 from fairbench.results.runs import Run
-from fairbench_rank import approaches, standings
+from fairbench_rank import approaches, ranking, standings
 from fairbench_rank.approaches import APPROACH, APPROACHES, ERROR, NONE, PARTS, TASK
 from fairbench_rank.rank import declared_table, rank_table
 from fairbench_rank.standings import Findings, MetricStandings, pluralise
@@ -295,7 +295,10 @@ def _open_sentences(findings: Findings, ranked: Sequence[MetricStandings]) -> It
         if best > 1:
             yield _tell("which", best=best, metric=name)
         if index == 0:
-            yield from (f"On the {name}: {sentence}" for sentence in standing.resolving[:2])
+            yield from (
+                f"On the {name}: {sentence}"
+                for sentence in ranking.resolving_sentences(standing.answer)
+            )
     yield _tell("others")
 
 

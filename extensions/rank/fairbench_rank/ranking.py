@@ -639,31 +639,6 @@ def resolving_sentences(answer: Ranking, cells: str = "splits") -> list[str]:
     return sentences_of(_PAGE, said, **values)
 
 
-def limits_of_cells(answer: Ranking) -> list[str]:
-    """Return sentences on rivals that no number of splits can distinguish from the leader.
-
-    The variance of paired differences between units remains, however many splits each unit has.
-    There are none if some number of splits is enough for all rivals.
-    """
-    plans = [plan for plan in answer.plans if plan["noise"] >= 0]  # not NaN
-    out_of_reach = sum(not isfinite(plan["times_as_many"]) for plan in plans)
-    if len(answer.best) < 2 or not out_of_reach:
-        return []
-    needed = sorted(plan["units_needed"] for plan in plans)
-    for_half, for_all = needed[(len(needed) - 1) // 2], needed[-1]
-    said = {"for_half": isfinite(for_half), "for_all": isfinite(for_all)}
-    parts = sentences_of(_PAGE, said, half=two_digits(for_half), all=two_digits(for_all))
-    values = {
-        "answer": answer,
-        "leader": short_name(answer.leader),
-        "rivals": f"{count(out_of_reach)} of" if out_of_reach < len(plans) else "any of",
-        "count": len(plans),
-        "between": 1 - float(np.median([plan["noise"] for plan in plans])),
-        "enough": f": {' and '.join(parts)} (now {count(answer.units)})" if parts else "",
-    }
-    return [_tell("no_splits", **values), _tell("more_units", **values)]
-
-
 def unseen_in_words(answer: Ranking) -> tuple[float, str]:
     """Return the share of units that statements leave out, and a sentence that says so.
 

@@ -148,13 +148,8 @@ class MetricStandings:
             *ranking.fresh_sentences(self.answer, _NOUN),
             *ranking.new_task_sentences(self.answer, "approach"),
             *ranking.open_sentences(self.answer, _NOUN)[is_said:],
-            *self.resolving,
+            *ranking.resolving_sentences(self.answer),
         ]
-
-    @cached_property
-    def resolving(self) -> list[str]:
-        """Sentences on what would tell the best approaches apart."""
-        return ranking.limits_of_cells(self.answer) or ranking.resolving_sentences(self.answer)
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -235,7 +235,7 @@ def page_of(
         document = further(document, findings, runs)
     drawn = {figure.name: figure.drawings for figure in document.figures if figure.drawings}
     links: list[model.Text] = [(model.Link(name, f"figures/{name}.svg"),) for name in drawn]
-    sections = [*document.sections, _origin_section(board, runs, links, command)]
+    sections = [*document.sections, _origin_section(board, links, command)]
     files = {f"figures/{name}.svg": file_of(drawings) for name, drawings in drawn.items()}
     return replace(document, sections=sections, files={MEANS: _means(board), **files})
 
@@ -698,7 +698,7 @@ _DECIMALS = 6  # of numbers in files
 
 
 def _origin_section(
-    board: BoardTable, runs: Sequence[Run], pictures: Sequence[model.Text], command: str
+    board: BoardTable, pictures: Sequence[model.Text], command: str
 ) -> model.Section:
     """Return the section on how the page was made, and what can be downloaded."""
 
@@ -712,8 +712,10 @@ def _origin_section(
         (link(MEANS), of_means),
         (link("index.json"), ": the findings of this page."),
     ]
-    making: list[model.Block] = [model.Paragraph(_making(board, runs))]
-    making.append(model.Paragraph((model.Code(command),)))
+    hours = float(board.table[[n for n in COSTS if n in board.table]].sum().sum()) / 3600
+    time = f"{hours:.1f} hours" if hours >= 2 else f"{count(60 * hours)} minutes"
+    made = _tell("making", runs=board.table["run"].nunique(), time=time, version=VERSION)
+    making: list[model.Block] = [model.Paragraph(made), model.Paragraph((model.Code(command),))]
     blocks: list[model.Block] = [
         model.Paragraph(_tell("rests_on")),
         model.Items(files),
@@ -721,19 +723,6 @@ def _origin_section(
         model.Section("How it was made", making),
     ]
     return model.Section("Download and origin", blocks, name="origin")
-
-
-def _making(board: BoardTable, runs: Sequence[Run]) -> str:
-    """Return what the fits cost, in a sentence."""
-    used = set(board.table["run"])
-    used_runs = [run for run in runs if run.id in used]
-    fits = len({cell for run in used_runs for cell in run.cells()})
-    hours = float(board.table[[n for n in COSTS if n in board.table]].sum().sum()) / 3600
-    time = f"{hours:.1f} hours" if hours >= 2 else f"{count(60 * hours)} minutes"
-    others = len(used) - len({run.id for run in used_runs})
-    of_tables = f", and {count(others)} runs of tables" if others else ""
-    values = {"runs": len(used_runs), "tables": of_tables, "time": time, "version": VERSION}
-    return _tell("making", fits=fits, **values)
 
 
 def _means(board: BoardTable) -> str:

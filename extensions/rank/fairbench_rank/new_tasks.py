@@ -66,14 +66,14 @@ def on_new_task(values: Floats, unit: Codes, *, epsilon: float, generator: Gener
     """
     measured = np.isfinite(values)
     fillings = 1 if measured.all() else _FILLINGS
-    method_effects = None if fillings == 1 else _method_effects(values, measured)
+    effects = method_effects(values, measured.astype(float), 20)
     # Means over fillings, (M, T): the shares in which each method is best and near the best, its
     # lead over the best rival, and the square of the lead.
     means = np.zeros((4, *values.shape))
     for _ in range(fillings):
         rivals = values
-        if method_effects is not None:
-            rivals = _fill_missing(values, measured, method_effects, generator)
+        if fillings > 1:
+            rivals = _fill_missing(values, measured, effects, generator)
         largest = rivals.max(axis=0)
         is_best = rivals >= largest
         is_near = rivals >= largest - epsilon - 1e-12
@@ -128,23 +128,25 @@ def _explained_share(mean: Floats, square: Floats, measured: Mask, fillings: int
     return np.asarray(1 - share)
 
 
-def _method_effects(values: Floats, measured: Mask) -> Floats:
-    """Return the effects (M,) of methods, where a score is a method's effect plus a task's."""
-    filled = np.where(measured, values, 0.0)
-    n_methods = np.maximum(measured.sum(axis=0), 1)  # of each task
-    n_tasks = np.maximum(measured.sum(axis=1), 1)  # of each method
-    task_effects = filled.sum(axis=0) / n_methods
-    method_effects = np.zeros(len(values))
-    for _ in range(20):
-        method_effects = np.where(measured, filled - task_effects, 0.0).sum(axis=1) / n_tasks
-        above_methods = np.where(measured, filled - method_effects[:, None], 0.0)
-        task_effects = above_methods.sum(axis=0) / n_methods
-    return np.asarray(method_effects)
+def method_effects(values: Floats, weight: Floats, steps: int) -> Floats:
+    """Return the effects (M,) of methods, where a score is a method's effect plus a unit's.
+
+    They are fitted by least squares: a unit's effect is the weighted mean over methods of what
+    their scores are above the methods' effects, and a method's that over units, in turn.
+
+    Parameters
+    ----------
+    values, weight : (M, U) the scores, and their weights; 0 where there is none.
+    """
+    filled, effects = np.where(weight > 0, values, 0.0), np.zeros(len(values))
+    of_unit, of_method = (np.maximum(weight.sum(axis=axis), 1e-300) for axis in (0, 1))
+    for _ in range(steps):
+        unit_effects = (weight * (filled - effects[:, None])).sum(axis=0) / of_unit
+        effects = (weight * (filled - unit_effects)).sum(axis=1) / of_method
+    return np.asarray(effects)
 
 
-def _fill_missing(
-    values: Floats, measured: Mask, method_effects: Floats, generator: Generator
-) -> Floats:
+def _fill_missing(values: Floats, measured: Mask, effects: Floats, generator: Generator) -> Floats:
     """Return the scores, with a draw for each that is missing.
 
     A draw is the method's effect, plus how much the methods that were run on the task are above
@@ -153,7 +155,7 @@ def _fill_missing(
     task's mean.
     """
     filled = values.copy()
-    above_effect = np.where(measured, values - method_effects[:, None], 0.0)
+    above_effect = np.where(measured, values - effects[:, None], 0.0)
     for method in np.flatnonzero(~measured.all(axis=1)):
         present, missing = np.flatnonzero(measured[method]), np.flatnonzero(~measured[method])
         if not len(present):
@@ -167,7 +169,7 @@ def _fill_missing(
             others_on_donor = np.where(on_both, above_effect[:, donor], 0.0)
             donor_effect = others_on_donor.sum(axis=0) / on_both.sum(axis=0)
         lead = above_effect[method, donor] - np.where(on_both.any(axis=0), donor_effect, 0.0)
-        level = method_effects[method] + np.where(n_methods > 0, task_effect, 0.0)
+        level = effects[method] + np.where(n_methods > 0, task_effect, 0.0)
         filled[method, missing] = level + lead
     return filled
 

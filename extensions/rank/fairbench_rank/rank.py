@@ -24,7 +24,7 @@ import pandas as pd
 from fairbench.cli.command import Asked, Page, Results, command
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, check_choice
+from fairbench.core.errors import check_choice
 from fairbench.core.options import typed_values
 from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
 from fairbench.reporting.charts import forest
@@ -113,9 +113,6 @@ def rank(
     'better'
     """
     declared = [field.name for field in fields(RankOptions) if field.name not in ("path", "out")]
-    now = {field.metadata.get("was"): field.name for field in fields(RankOptions)}
-    for name_of_option in filter(now.get, options):
-        raise UserError(f"{name_of_option}= is called {now[name_of_option]}= here")
     for name_of_option in options:
         check_choice("option of rank", name_of_option, declared)
     stated = {"method": method, "task": task, "score": score, **options}
@@ -230,15 +227,13 @@ def _rank_document(
             name = file_name(f"pairs-{score}.csv" if several else "pairs.csv")
             files[name] = csv_text(_pair_frame(answer))
     summary = _summary(table, rankings)
-    first_page, verdict = summary.shortened(), None
+    first_page, conclusions = summary.shortened(), ((), ())
     if first_page.found != summary.found or first_page.still_open != summary.still_open:
-        verdict = model.Verdict(summary.found, summary.still_open, warning=warning)
-    elif warning:
-        verdict = model.Verdict((), (), warning=warning)
+        conclusions = (summary.found, summary.still_open)
     return model.Document(
         f"Ranking of {options.path.name}: {shape}",
         sections,
-        verdict=verdict,
+        verdict=model.Verdict(*conclusions, warning=warning),
         notes=_notes(table, rankings, options),
         origin=f"fairbench {VERSION}.",
         data={

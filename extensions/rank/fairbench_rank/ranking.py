@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from math import ceil, inf, isfinite, isnan, log10, nan
+from math import ceil, inf, isfinite, isnan, nan
 from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, TypeAlias
@@ -402,10 +402,7 @@ def _usual_epsilon(values: Floats) -> float:
     if finite.size and finite.min() >= 0 and 1.5 < finite.max() <= 100:
         return 1.0
     spread = float(np.subtract(*np.quantile(finite, [0.95, 0.05]))) / 100 if finite.size else 0.0
-    if not spread > 0:
-        return 0.01
-    digit = 10.0 ** np.floor(log10(spread))
-    return float(f"{np.floor(spread / digit) * digit:.1g}")
+    return float(f"{spread:.0e}") if spread > 0 else 0.01
 
 
 def _means_of(values: Floats, code: Codes, count: int) -> Floats:
@@ -420,27 +417,17 @@ def _adjusted_means(task_means: Floats, of: _UnitsOfMean) -> tuple[Floats, NDArr
 
     Notes
     -----
-    If no unit is missing, it is the plain mean. Otherwise the mean y_mu of method m on unit u is
-    modelled as a_m + b_u with effects of methods and of units, fitted by least squares with
-    weights w_mu: b_u is the weighted mean over methods of y_mu - a_m, and a_m that over units of
-    y_mu - b_u, in turn until they settle. The adjusted mean of a method is a_m plus the weighted
-    mean of b_u over units.
+    If no unit is missing, it is the plain mean. Otherwise the mean of method m on unit u is taken
+    to be a_m + b_u, with effects of methods and of units (:func:`new_tasks.method_effects`). The
+    adjusted mean of a method is a_m plus the weighted mean of b_u over units.
     """
     units = int(of.unit.max()) + 1
     counts = sums(np.isfinite(task_means).astype(float), of.unit, units)
     weight = np.where(counts > 0, 1.0 if of.equal_weights else counts, 0.0)
     filled_means = np.where(counts > 0, _means_of(task_means, of.unit, units), 0.0)
-    method_effects = np.zeros(len(task_means))
-    unit_shares = weight.max(axis=0) / weight.max(axis=0).sum()
-    of_unit, of_method = (np.maximum(weight.sum(axis=axis), 1e-300) for axis in (0, 1))
-
-    def unit_effects() -> Floats:
-        above = weight * (filled_means - method_effects[:, None])
-        return np.asarray(above.sum(axis=0) / of_unit)
-
-    for _ in range(1 if (counts > 0).all() else 200):
-        method_effects = (weight * (filled_means - unit_effects())).sum(axis=1) / of_method
-    return method_effects + float(unit_effects() @ unit_shares), (counts > 0).sum(axis=1)
+    effects = new_tasks.method_effects(filled_means, weight, 1 if (counts > 0).all() else 200)
+    unit_effects = (weight * (filled_means - effects[:, None])).sum(axis=0) / weight.sum(axis=0)
+    return effects + np.average(unit_effects, weights=weight.max(axis=0)), (counts > 0).sum(axis=1)
 
 
 def _plans(answer: Ranking, units: _UnitsOfMean, most: int) -> Iterator[dict[str, Any]]:
@@ -540,18 +527,15 @@ def found_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     methods : the plural word for the methods.
     """
     best, total, near = answer.best, len(answer.methods), answer.surely_near
-    is_open, many = 1 < len(best) < total, len(best) > NAMED
     said = {
         "best": len(best) == 1,
-        "one_of_many": is_open and many,
-        "one_of": is_open and not many,
+        "one_of": 1 < len(best) < total,
         "near": len(best) > 1 and near,
         "differ": True,
     }
-    names = first_names(best, "and" if many else "or")
-    values = {"best": len(best), "total": total, "name": short_name(best[0]), "names": names}
-    near_names = first_names(near)
-    parts = sentences_of(_PAGE, said, answer=answer, methods=methods, near=near_names, **values)
+    values = {"best": len(best), "total": total, "name": short_name(best[0])}
+    values |= {"names": first_names(best), "near": first_names(near)}
+    parts = sentences_of(_PAGE, said, answer=answer, methods=methods, **values)
     if len(parts) > 1 or answer.told_apart:
         told = "; ".join(parts)
         yield f"{told if len(best) == 1 else told[0].upper() + told[1:]}."

@@ -150,7 +150,7 @@ def paths(root: Path) -> dict[str, list[Path]]:
             "config.yaml", "environment.json", "metrics.parquet", "predictions.parquet",
             "summary.csv", "cells.txt", ".figures.host.1.0a1b2c3d.tmp",
         )),
-        sweep, sweep / "outcomes.json", study, study / "study.json", study / "trials.jsonl",
+        sweep, sweep / "outcomes.json", study, study / "trials.jsonl",
         results / "locks" / f"{run.name}.lock", results / "locks" / f"tuning-{study.name}.lock",
     ]  # fmt: skip
     of_watch = ("watch.json", ".watch.json.lock", "results/report/watch-watch")

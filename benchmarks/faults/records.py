@@ -60,7 +60,6 @@ HEADER = ("record", "number", "refused", "commands", "of them costly", "wrong")
 SECONDS = 60  # that a command may take here, beside whatever else the machine does
 BYTES = 1_300_000_000  # of memory that it may take beside what the process has
 # What the study that is made here searched.
-_ASKED = {"learner.C": "interval(1,2)"}
 _SEARCHED = tuning.Family({}, {}, (tuning.Dimension("learner.C", "interval(1,2)", low=1, high=2),))
 RUNS = (
     ("method=baseline", "learner=logistic_regression"),
@@ -308,7 +307,7 @@ class Place(commands.Place):
         frame.to_csv(self.root / "rows.csv", index=False)
         frame.drop(columns="y").to_csv(self.root / "unlabelled.csv", index=False)
         study = self.results / "tuning" / "0123456789ab"
-        tuning.begin_study(study, _ASKED, again=True)
+        study.mkdir(parents=True)
         trial = {"values": {"learner.C": 1.5}, "objectives": [0.1], "folds": 2}
         trial |= {"stopped": False, "seconds": 0.1, "error": ""}
         for _ in range(3):
@@ -411,7 +410,6 @@ READ: Mapping[str, tuple[Read, ...]] = {
     "list of figures": (lambda at, run: _run(at, run).damaged_figures(),),
     "outcomes of a sweep": (lambda at, run: read_sweeps(at.results),),
     "note of MLflow": (lambda at, run: read_note(at.results, {"a": "b"}, (1,)),),
-    "study": (lambda at, run: tuning.begin_study(_study(at), _ASKED, again=False),),
     "trials": (lambda at, run: tuning.stored_trials(_study(at), [_SEARCHED]),),
     "pack": (lambda at, run: unpack(at.root / "pack.zip", at.root / "made"),),
     "labelling state": (lambda at, run: StateFile(at.root / "label.json").read(),),
@@ -435,7 +433,6 @@ KINDS = (
     Kind("list of figures", f"{RUN_FILE}figures/{DRAWN}", 2, _json_file, (), ("report",)),
     Kind("outcomes of a sweep", "results/sweeps/*/*.json", 4, _open_json, (), ("report",)),
     Kind("note of MLflow", f"results/{NOTE}", 2, _json_file),
-    Kind("study", "results/tuning/*/study.json", 2, _json_file),
     Kind("trials", "results/tuning/*/trials.jsonl", 4, _lines_file),
     Kind("pack", "pack.zip", 6, _pack_file, _UNPACK, _LS_PACK),
     Kind("labelling state", "label.json", 5, _json_file, ("label next state=label.json",), _LABELS),

@@ -110,32 +110,6 @@ def add_trial(folder: Path, line: str) -> None:
         os.fsync(file.fileno())
 
 
-def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
-    """Write down what is searched, or compare it with what was written down before.
-
-    Raises
-    ------
-    UserError : the study was begun with another space, or what it noted is damaged.
-    """
-    path = folder / "study.json"
-    if again or not files.is_file(path):
-        files.make_folder(folder)
-        files.remove(folder / "trials.jsonl")
-        files.write_text(path, files.sealed_json({"space": dict(space)}, indent=1))
-        return
-    try:
-        before = dict(files.unsealed_json(files.read_bytes(path))["space"])
-    except files.UNREADABLE as error:
-        raise refusal("damaged_study", path=path) from error
-    if before != dict(space):
-        differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
-        texts = {
-            name: ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
-            for name, side in {"was": before, "now": space}.items()
-        }
-        raise refusal("another_space", folder=folder, **texts)
-
-
 def _read_trial(line: bytes) -> dict[str, Any]:
     """Return the trial of a line; an empty one if the line is damaged, or of anything else."""
     try:
@@ -342,11 +316,6 @@ class Search:
         return prepared(self.default_plan)
 
     @property
-    def _kind(self) -> tuple[str, ...]:
-        """The settings that distinguish this study from others."""
-        return ()
-
-    @property
     def jobs(self) -> int:
         """The number of repeats of a trial that are fitted at a time."""
         wanted = int(self.default_plan.config["n_jobs"])
@@ -354,11 +323,13 @@ class Search:
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the study, which another default, or changed code, has another of."""
-        cells, name = self.default_plan.cells, self.tuning.study
+        """The folder of the study: that of another default or space, or of other code, is another."""
+        cells, tuning = self.default_plan.cells, self.tuning
         # Cells determine neither the protected attribute nor how a method reads their outputs.
         read = [list(self._run.study.protect), self._run.config["method"]]
-        key = digest([list(cells), read, list(self.tuning.objectives), name, *self._kind], 12)
+        space = [f"{family.name} {family.options}" for family in self.families]
+        goals = [list(tuning.objectives), tuning.study]
+        key = digest([list(cells), read, *goals, self._default, *space], 12)
         return self.default_plan.store.root / "tuning" / key
 
     def check(self) -> None:
@@ -395,11 +366,6 @@ class Search:
         if self._run.evaluator.weights:
             raise refusal("weighted_rows")
 
-    @property
-    def searched(self) -> dict[str, str]:
-        """The dimensions of the search, as they were typed, by name."""
-        return self.families[0].stated
-
     def carry_out(self) -> list[Trial]:
         """Search until the budget is spent; return the default and all trials, in order."""
         self.check()
@@ -413,7 +379,9 @@ class Search:
         return self.everyone
 
     def _carry_out(self) -> None:
-        begin_study(self.folder, self.searched, again=not self.default_plan.config["resume"])
+        files.make_folder(self.folder)
+        if not self.default_plan.config["resume"]:
+            files.remove(self.folder / "trials.jsonl")
         stored = stored_trials(self.folder, self.families)
         self.default = self._judge({}, None)
         if self.default.error:
@@ -594,16 +562,6 @@ class DrawnSearch(Search):
         self._check_rows()
         if (cells := len(self.default_plan.cells)) > 1:
             raise refusal("several_cells", cells=cells)
-
-    @property
-    def _kind(self) -> tuple[str, ...]:
-        """Another distribution is another study: nothing depends on earlier draws."""
-        return "drawn", *(f"{name} {options}" for name, options in self.searched.items())
-
-    @cached_property
-    def searched(self) -> dict[str, str]:
-        """The distributions of each family's options, by its name."""
-        return {family.name: family.options for family in self.families}
 
     @property
     def values(self) -> Floats:

@@ -1,6 +1,5 @@
 """What a run was made for: comparisons leave demos and tuning out, and say so."""
 
-import shlex
 import shutil
 
 import pytest
@@ -90,15 +89,6 @@ def test_what_is_asked_for_as_a_study_becomes_one_and_fits_nothing(tmp_path):
     made(tmp_path / "demos", "gaussian_nb", "demo")
     with pytest.raises(UserError, match=r"no finished run \(1 demo run is left out: purpose="):
         run_command(["leaderboard", f"results={tmp_path / 'demos'}"])
-
-
-def test_a_dead_end_of_a_purpose_shows_a_command_that_starts(results, capsys):
-    with pytest.raises(UserError) as refused:
-        run_command(["choose", "purpose=demo", f"results={results}"])
-    said, command = str(refused.value).split(" runs can be chosen from: ")
-    assert said.endswith("; 4") and "purpose=" in command
-    run_command(shlex.split(command)[1:])
-    assert "The best of 4 runs" in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,13 @@ other rows than it is judged on. Its interval by itself is that of a run's own t
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations, product
 from typing import Any, TypeAlias
 
 import numpy as np
-import yaml
 from scipy import special
 
 from fairbench.comparison import runs as compared
@@ -34,7 +32,7 @@ from fairbench.inference.comparing import Objective
 from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, RunRates, Splits
 from fairbench.metrics import registry
 from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of, near
-from fairbench.results.catalogue import Catalogue, comparable_sets, flat
+from fairbench.results.catalogue import add_differing_options, comparable_sets
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST, VALIDATION
 from fairbench_search import corrected as correcting
@@ -109,14 +107,9 @@ def of_counts(metric: Metric, bounds: Sequence[Bound]) -> bool:
     return metric.better == "lower" and all(map(_is_share, rates))
 
 
-# Which runs can be compared for a choice, and the words that select such runs.
+# Which runs can be compared for a choice.
 
-_DECIDING = ("dataset", "split", "evaluator")  # their options decide which rows count, and how
-_MOST_VALUES = 4  # values that a message lists
-
-
-class CannotChooseError(UserError):
-    """Runs among which there can be no choice; other runs may allow one."""
+_MOST_SETS = 4  # that a message lists
 
 
 def check_several(runs: Sequence[Run], copies: Sequence[str] = ()) -> None:
@@ -125,7 +118,7 @@ def check_several(runs: Sequence[Run], copies: Sequence[str] = ()) -> None:
         matches = "1 finished run matches" if runs else "no finished run matches"
         which = "".join(f" ({run.name}, {run.id})" for run in runs)
         told = "; ".join([f"{matches}{which}", *copies])
-        raise CannotChooseError(f"{told}; a choice needs at least two")
+        raise UserError(f"{told}; a choice needs at least two")
 
 
 def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
@@ -137,111 +130,19 @@ def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
 
     Raises
     ------
-    CannotChooseError : they do not, and the message says in what they differ; or rows are weighted.
+    UserError : they do not, and the message says what sets of them do; or rows are weighted.
     """
-    if len(comparable_sets(runs)) > 1:
-        told = {"runs": len(runs), "options": _differing_options(runs)}
-        raise CannotChooseError(said("fairbench_search", "not_comparable", **told))
+    if len(sets := sorted(comparable_sets(runs), key=len, reverse=True)) > 1:
+        firsts = [members[0] for members in sets]
+        parts = [(*map(run.choices.get, ("dataset", "split")), run.protect) for run in firsts]
+        names = [f"{data}, {split}, protect={by}" for data, split, by in parts]
+        names = add_differing_options(names, firsts, ("dataset", "split"))
+        told = zip(sets, names, strict=True)
+        listed = [f"{len(of)} of {name}, seed={of[0].seed} (as {of[0].id})" for of, name in told]
+        shown = "; ".join(listed[:_MOST_SETS] + ["..."] * (len(listed) > _MOST_SETS))
+        raise refusal("not_comparable", runs=len(runs), sets=shown)
     if not weighted and (found := [run.id for run in runs if compared.is_weighted(run)]):
-        count, first = len(found), found[0]
-        raise CannotChooseError(said("fairbench_search", "weighted", count=count, first=first))
-
-
-def _differing_options(runs: Sequence[Run]) -> str:
-    """Return the options in which runs of several sets differ, with a count of runs per value."""
-    facts = [_facts(run) for run in runs]
-    sets = [[_facts(run) for run in members] for members in comparable_sets(runs)]
-    parts = []
-    for name in dict.fromkeys(name for fact in facts for name in fact):
-        values = [{fact.get(name, "none") for fact in members} for members in sets]
-        counts = Counter(fact.get(name, "none") for fact in facts)
-        is_constant_in_sets = all(len(of_set) == 1 for of_set in values) and len(counts) > 1
-        if is_constant_in_sets and name.partition(".")[0] != "evaluator":
-            listed = [f"{value} in {of_value}" for value, of_value in counts.most_common()]
-            shown = listed[:_MOST_VALUES] + ["..."] * (len(listed) > _MOST_VALUES)
-            parts.append(f"{name} ({', '.join(shown)})")
-    if parts:
-        return ", ".join(parts[:3])
-    different = len({run.summarised["data"] for run in runs}) > 1
-    return "the data, whose files have changed" if different else "the rows that were drawn"
-
-
-def _facts(run: Run) -> dict[str, str]:
-    """Return the words, option -> value as typed, that decide which rows a run predicts."""
-    options = flat({part: run.summarised["config"].get(part, {}) for part in _DECIDING})
-    facts = {part: run.choices[part] for part in _DECIDING}
-    facts |= {"protect": run.protect.replace(" ", ""), "seed": str(run.seed)}
-    words = {of: _as_word(value) for of, value in options.items() if not of.endswith(".name")}
-    return facts | {name: text for name, text in words.items() if text}
-
-
-def _as_word(value: Any) -> str:
-    """Return a value as it is typed; "" if no word can select by it."""
-    if not isinstance(value, str | int | float | None):
-        return ""
-    text = str(yaml.safe_dump(value, default_flow_style=True)).partition("\n")[0].strip("'\"")
-    return "" if "," in text else text
-
-
-def works(
-    wanted: Collection[str], among: Sequence[Run], metrics: Collection[str] = ()
-) -> list[Run]:
-    """Return runs of one comparable set: that with most of the wanted runs, given by id.
-
-    If it has two or more wanted runs, only these are returned; otherwise all of the set. Ties go to
-    the set with most runs, then with most repeats. The list is empty if no set has two runs that
-    store all of the metrics.
-    """
-
-    def rank(runs: Sequence[Run]) -> tuple[int, int, int]:
-        repeats = runs[0].summarised["config"]["split"].get("repeats", 1)
-        return sum(run.id in wanted for run in runs), len(runs), int(repeats)
-
-    def is_stored(run: Run) -> bool:
-        return not any(rows_of(run.summary(), name, run.protect).empty for name in metrics)
-
-    for runs in sorted(comparable_sets(list(filter(_is_usable, among))), key=rank, reverse=True):
-        wanted_runs = [run for run in runs if run.id in wanted]
-        runs = wanted_runs if len(wanted_runs) > 1 else runs
-        if len(compared.without_copies(list(filter(is_stored, runs)))[0]) > 1:
-            return runs
-    return []
-
-
-def _is_usable(run: Run) -> bool:
-    """Return whether a run can be chosen from: two labels and no weights, or several splits."""
-    # What is no share of rows with two labels is compared by its values in the splits.
-    if run.environment.get("task", {}).get("positive_share", 0) is None:
-        split = run.summarised["config"]["split"]
-        return "n_folds" in split or split.get("repeats", 1) > 1
-    return not compared.is_weighted(run)
-
-
-def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
-    """Return words that select exactly the chosen runs, keeping the given words where possible.
-
-    Parameters
-    ----------
-    chosen : the runs that are to be selected, all of them of `among`.
-    words : ``name=value`` that are given, and select more.
-    """
-    ids = {run.id for run in chosen}
-    kept_words = list(words)
-    unwanted = [run for run in among.matching(kept_words) if run.id not in ids]
-    facts = {run.id: _facts(run) for run in (*chosen, *unwanted)}
-    shared = dict(set.intersection(*(set(facts[run.id].items()) for run in chosen)))
-    names = [name for name in facts[chosen[0].id] if name in shared]
-    while unwanted:
-        having = [(run, facts[run.id]) for run in unwanted]
-        left_by = {of: [run for run, own in having if own.get(of) == shared[of]] for of in names}
-        best = min(left_by, key=lambda name: len(left_by[name]))
-        if len(left_by[best]) == len(unwanted):
-            return [run.id for run in chosen]
-        kept_words = [word for word in kept_words if word.partition("=")[0] != best]
-        kept_words.append(f"{best}={shared[best]}")
-        unwanted = left_by[best]
-    selected = {run.id for run in among.matching(kept_words)}
-    return kept_words if selected == ids else [run.id for run in chosen]
+        raise refusal("weighted", count=len(found), first=found[0])
 
 
 # What runs predict of the same rows.
@@ -753,8 +654,7 @@ def choose(
 
     Raises
     ------
-    CannotChooseError : there is no choice among these runs.
-    UserError : a metric that none can be chosen by, or no run is within the bounds.
+    UserError : there is no choice among these runs or by this metric, or no run within the bounds.
     """
     runs, copies = compared.without_copies(runs)
     check_several(runs, copies)

@@ -18,7 +18,6 @@ id, is left out. A comparison needs quotes, or the shell takes < for a file.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from fairbench.cli import command as cli
@@ -32,7 +31,7 @@ from fairbench_search.goals import FORMATS
 from fairbench_search.pages import choice_document, print_as
 
 MADE_FOR = "0.1"
-_FROM, _PURPOSE = "from", "purpose"
+_FROM = "from"
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def _choose(options: _ChooseOptions) -> None:
 
     Raises
     ------
-    UserError : none can be chosen; the message has a command that chooses, if any does.
+    UserError : none can be chosen.
 
     Examples
     --------
@@ -81,42 +80,11 @@ def _choose(options: _ChooseOptions) -> None:
     among = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
         among = among.only(Presets().runs_of_all(name, among.runs))
-    catalogue = cli.counted_runs(among, [*options.ids, *_selection(options)])
-    try:
-        choice = choosing.choose(list(catalogue), options.objective, options.where, options.level)
-    except choosing.CannotChooseError as error:
-        raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
+    words = [f"{name}={text}" for name, text in options.keys if name != _FROM]
+    catalogue = cli.counted_runs(among, [*options.ids, *words])
+    choice = choosing.choose(list(catalogue), options.objective, options.where, options.level)
     names = catalogue.only(list(choice.runs)).label()
     print_as(choice_document(choice, names), options.format)
-
-
-def _selection(options: _ChooseOptions) -> list[str]:
-    return [f"{name}={text}" for name, text in options.keys if name != _FROM]
-
-
-def _instead(options: _ChooseOptions, among: Catalogue, catalogue: Catalogue) -> str:
-    """Return the command that chooses from the most of these runs that can be, or of all."""
-    if _PURPOSE not in dict(options.keys):
-        among = among.counted()[0]
-    bounded = [choosing.Bound.read(text).metric.name for text in options.where]
-    metrics = [options.objective, *bounded] if options.objective else bounded
-    chosen = choosing.works(catalogue.runs, list(among), metrics)
-    if len(chosen) < 2:
-        having = f" that have {' and '.join(dict.fromkeys(metrics))}" if metrics else ""
-        which = f"finished runs of {options.results}{having}"
-        return f"no two {which} can be chosen from; run another on the same splits"
-    words = _selection(options)
-    if not {run.id for run in chosen} <= {*catalogue.runs}:
-        purposes = ",".join(dict.fromkeys(run.purpose for run in chosen))
-        words = [f"{_PURPOSE}={purposes}"] if _PURPOSE in dict(options.keys) else []
-    typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
-    typed += [f"where=[{','.join(options.where)}]"] * bool(options.where)
-    defaults = vars(_ChooseOptions())
-    stated = {name: getattr(options, name) for name in ("objective", "level", "results")}
-    typed += [f"{name}={value}" for name, value in stated.items() if value != defaults[name]]
-    selecting = choosing.selection_words(chosen, among, words)
-    line = shlex.join(["fairbench", "choose", *selecting, *typed])
-    return f"{len(chosen)} runs can be chosen from: {line}"
 
 
 COMMAND = command(_choose)

@@ -323,7 +323,7 @@ class Search:
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the study: that of another default or space, or of other code, is another."""
+        """The folder of the study; of another space or default, or other code, it is another."""
         cells, tuning = self.default_plan.cells, self.tuning
         # Cells determine neither the protected attribute nor how a method reads their outputs.
         read = [list(self._run.study.protect), self._run.config["method"]]

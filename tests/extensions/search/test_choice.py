@@ -1,7 +1,6 @@
 """The fairest of many runs, and an alternative to a model in use: chosen, said and refused."""
 
 import json
-import shlex
 import shutil
 from dataclasses import fields, replace
 
@@ -172,24 +171,12 @@ def test_a_run_that_is_another_again_is_no_second_candidate(two_repeats, said_by
         choose(again)
 
 
-def way_out(words, results):
-    """Have a choice be refused; return how many runs its way out is of, and the command's words."""
-    with pytest.raises(UserError) as refused:
-        run_command(["choose", *words, f"results={results}"])
-    said, command = str(refused.value).split(" runs can be chosen from: ")
-    return int(said.rpartition("; ")[2]), shlex.split(command)[1:]
-
-
-def test_a_way_out_of_regressions_is_found_for_what_they_store(two_repeats, capsys):
-    for metric, chosen in (("rmse", 2), ("log_loss", 3)):
-        count, command = way_out([f"objective={metric}"], two_repeats)
-        run_command([*command])
-        assert count == chosen and "The best of 2 runs" in capsys.readouterr().out
-        run_command([*command, "format=json"])
-        assert "The best of 2 runs" in json.loads(capsys.readouterr().out)["title"]
-    with pytest.raises(UserError, match="no two finished runs of .* that have rmse and error_rate"):
-        words = ["objective=rmse", "where=error_rate<=1"]
-        run_command(["choose", *words, f"results={two_repeats}"])
+def test_runs_of_other_tasks_are_chosen_among_by_what_they_store(two_repeats, capsys):
+    words = ["dataset=simulated_regression", "objective=rmse", f"results={two_repeats}"]
+    run_command(["choose", *words])
+    assert "The best of 2 runs" in capsys.readouterr().out
+    with pytest.raises(UserError, match="metric 'error_rate'"):
+        run_command(["choose", *words, "where=error_rate<=1"])
 
 
 @pytest.mark.parametrize(
@@ -270,8 +257,9 @@ def test_a_tie_is_said_to_be_one(results, tmp_path, said_by):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], r"they differ in split \(holdout in 9, kfold in 3\)"),
-        (["split=holdout"], r"differ in .*split.repeats \(1 in 6, 3 in 3\)"),
+        ([], "these 12 runs do not all predict the same rows for .*: 3 of simulated, "),
+        (["split=holdout"], r"3 of simulated, holdout, protect=group, repeats=3, .* \(as \w+\)"),
+        (["split=kfold", "learner=gaussian_nb"], r"1 finished run matches \(.*needs at least two"),
         (["split=kfold", "objective=selection_rate"],
          "objective=selection_rate: neither more nor less of it is better"),
         (["split=kfold", "where=error_rate=0.1"], "is no comparison"),
@@ -287,43 +275,6 @@ def test_a_tie_is_said_to_be_one(results, tmp_path, said_by):
 def test_a_wrong_command_is_refused(results, words, message):
     with pytest.raises(UserError, match=message):
         run_command(["choose", *words, f"results={results[0]}"])
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("words", "chosen"),
-    [
-        ([], 3),
-        (["split=holdout", "objective=error_rate", "where=error_rate<=0.9"], 3),
-        (["split=holdout", "split.validation=0", "learner=logistic_regression"], 2),
-        (["learner=svm"], 3),
-    ],
-)
-def test_a_dead_end_shows_a_way_out_as_a_command_that_starts(results, words, chosen, capsys):
-    count, command = way_out(words, results[0])
-    assert (count, command[0]) == (chosen, "choose")
-    given = {word.replace("=[", "=").rstrip("]") for word in command}
-    assert {word for word in words if word.startswith(("objective", "where"))} <= given
-    run_command(command)
-    assert f"The best of {chosen} runs" in capsys.readouterr().out
-
-
-def test_runs_that_no_word_tells_apart_are_named_in_the_command(results, tmp_path, capsys):
-    """As those fitted before and after the data changed."""
-    folder, ids = results
-    for part in ("data", "splits", *(f"runs/{run}" for run in ids["one"])):
-        shutil.copytree(folder / part, tmp_path / part)
-    path = tmp_path / "runs" / ids["one"][0]
-    shutil.copytree(path, tmp_path / "alone" / "runs" / path.name)
-    with pytest.raises(UserError, match="1 finished run matches .*run another on the same splits"):
-        run_command(["choose", f"results={tmp_path / 'alone'}"])
-    page_runs.copy(path, config={"learner.C": 2.0}, data="0" * 20, fingerprint="other")
-    with pytest.raises(UserError, match="differ in the data, whose files have changed") as refused:
-        run_command(["choose", f"results={tmp_path}"])
-    command = shlex.split(str(refused.value).partition("chosen from: ")[2])
-    assert sorted(command[2:5]) == sorted(ids["one"])
-    run_command(command[1:])
-    assert "The best of 3 runs" in capsys.readouterr().out
 
 
 @pytest.mark.thorough

@@ -429,7 +429,7 @@ def test_stored_runs_are_searched_and_nothing_bounds_what_others_would_gain(stor
 
 
 STORED_CASES = {
-    "other data": (["stored=true", "split.validation=0.25"], "they differ in dataset.n_samples"),
+    "other data": (["stored=true", "split.validation=0.25"], "n_samples=320"),
     "no validation rows": (["stored=true", "seed=7"], "have no validation rows to choose by"),
     "no run": (["stored=true", "dataset=german"], "no finished run matches"),
     "one run": ([*APART, "learner=gaussian_nb", "intervention=none"], "1 finished run matches"),

@@ -184,15 +184,6 @@ class Alternative:
         return bool(tried["error"] <= self.in_use["error"] + self.within + 1e-9)
 
     @property
-    def without_group(self) -> Row | None:
-        """The candidate that would be chosen among those that need no group at prediction time."""
-        others = (tried for tried in self.tried[1:] if not tried["group_at_prediction"])
-        allowed = [self.in_use, *others]
-        values = ([tried[name] for tried in allowed] for name in ("gap", "error"))
-        index = gains.least_gap(*values, within=self.within)
-        return allowed[index] if index else None
-
-    @property
     def bounds(self) -> dict[int, Row]:
         """What a number of further candidates can bring at most; nothing if none was drawn.
 
@@ -256,7 +247,7 @@ def alternative_of_search(
     both = _carried_out(search, search.everyone[search.chosen_index], draw)
     runs = list({run.id: run for run in both}.values())
     shared = choice.shared_rows([prepared(run).folder for run in runs])
-    run = prepared(search.default_plan)
+    run = search.run
     # Sequences have no names of features.
     features = [*map(str, getattr(run.dataset.features, "columns", ()))]
     # The runs that searches have had judged on the test rows of the model in use.
@@ -389,30 +380,27 @@ class TuningResult:
 
     Attributes
     ----------
-    trials : all trials, the untuned default first.
-    position : the index in `trials` of the chosen trial; it is never the default.
-    level : the level of all intervals.
+    position : the index of the chosen trial among those of the search; it is never the default.
     test_rows : the number of test rows.
-    gains : for each objective, the ``goal``, what validation rows promise of the chosen trial, and,
-        once they are read, what test rows show. ``default`` and ``value`` are the metric of the
-        untuned default and of the chosen trial; ``naive`` and ``corrected`` are intervals of the
-        value, without and with correction for the choice; ``gain`` is how much better the chosen
-        trial is than the default on these rows; ``expected`` is the interval of its expected gain
-        on new people, corrected for the choice; ``fresh`` is the prediction interval of the gain on
-        the test rows, including their sampling error. ``test_default``, ``test_value``,
-        ``test_gain`` and its ``test_interval`` are of the test rows.
+    gains : for each objective, the ``goal``, what validation rows promise of the chosen trial, and
+        what test rows show. ``default`` and ``value`` are the metric of the untuned default and of
+        the chosen trial; ``naive`` and ``corrected`` are intervals of the value, without and with
+        correction for the choice; ``gain`` is how much better the chosen trial is than the default
+        on these rows; ``expected`` is the interval of its expected gain on new people, corrected
+        for the choice; ``fresh`` is the prediction interval of the gain on the test rows, including
+        their sampling error. ``test_default``, ``test_value``, ``test_gain`` and its
+        ``test_interval`` are of the test rows.
     """
 
-    trials: Sequence[Trial]
+    search: Search
     position: int
-    level: float
     test_rows: int
     gains: Sequence[Row]
 
     @property
-    def best(self) -> Trial:
-        """The chosen trial."""
-        return self.trials[self.position]
+    def level(self) -> float:
+        """The level of all intervals."""
+        return self.search.tuning.level
 
 
 def _choose_trial(trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning) -> int:
@@ -443,39 +431,27 @@ def tuned(search: Search, draw: Any = None) -> tuple[TuningResult, tuple[Plan, P
     ----------
     draw : the function that draws the figures of a run, None for no figures.
     """
-    trials = search.carry_out()
-    people = len(prepared(search.default_plan).cells[0].fold.test)
-    answer = _promise(trials, search.goals, search.tuning, test_rows=people)
-    runs = _carried_out(search, answer.best, draw)
-    return _with_test_results(answer, [*map(prepared, runs)]), runs
-
-
-def _promise(
-    trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, *, test_rows: int
-) -> TuningResult:
-    """Choose a trial, and estimate the gain that validation rows promise of it.
-
-    Parameters
-    ----------
-    trials : all trials, the untuned default first.
-    test_rows : the number of test rows that will be read.
-    """
-    position = _choose_trial(trials, goals, tuning)
+    trials, goals, tuning = search.carry_out(), search.goals, search.tuning
+    position, fresh = _choose_trial(trials, goals, tuning), len(search.run.cells[0].fold.test)
+    runs = _carried_out(search, trials[position], draw)
+    rows, tested = _rows_of(trials[0]), [_read_test_rows(prepared(run)) for run in runs]
     estimates = (trials[place].estimates(goals) for place in (0, position))
     # The default and the trials without errors, one for each setting of the options.
     distinct = {str(sorted(trial.values.items())): trial for trial in trials if not trial.error}
-    tails_of_goals = _tails_of_goals([*distinct.values()], goals, tuning, test_rows)
-    rows = _rows_of(trials[0])
-    found = []
+    tails_of_goals = _tails_of_goals([*distinct.values()], goals, tuning, fresh)
+    plain, found = uncorrected_tails(tuning.level), []
     for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
         of_gain, of_fresh, of_value = tails
-        of = {"naive": uncorrected_tails(tuning.level), "corrected": of_value}
-        limits = {name: gains.value_limits(chosen, rows, beyond) for name, beyond in of.items()}
+        values = {"naive": plain, "corrected": of_value}
+        limits = {name: gains.value_limits(chosen, rows, beyond) for name, beyond in values.items()}
         intervals = {name: _clip_to_range(goal, ends) for name, ends in limits.items()}
         intervals["expected"] = gains.gain_limits(default, chosen, rows, of_gain)
-        intervals["fresh"] = gains.gain_limits(default, chosen, rows, of_fresh, fresh=test_rows)
-        found.append({"goal": goal, **_values(goal, default, chosen), **intervals})
-    return TuningResult(trials, position, tuning.level, test_rows, found)
+        intervals["fresh"] = gains.gain_limits(default, chosen, rows, of_fresh, fresh=fresh)
+        on_test = [goal.estimate(of_run) for of_run in tested]
+        intervals["test_interval"] = gains.gain_limits(*on_test, tested[0], plain)
+        of_test = {f"test_{name}": value for name, value in _values(goal, *on_test).items()}
+        found.append({"goal": goal, **_values(goal, default, chosen), **intervals, **of_test})
+    return TuningResult(search, position, fresh, found), runs
 
 
 def _values(goal: Goal, default: GoalEstimate, chosen: GoalEstimate) -> dict[str, float]:
@@ -521,19 +497,6 @@ def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) 
     count = len(tuned.linear)
     scaled = default.linear[:count] * (len(default.linear) / count)
     return float(((scaled - tuned.linear) ** 2).sum() + tuned.least_of_value) * count / test_rows
-
-
-def _with_test_results(tuned: TuningResult, runs: Sequence[PlannedRun]) -> TuningResult:
-    """Return the result with the gain on the test rows of the default's and the chosen run."""
-    test_rows, tails = list(map(_read_test_rows, runs)), uncorrected_tails(tuned.level)
-    found = []
-    for row in tuned.gains:
-        in_use, chosen = map(row["goal"].estimate, test_rows)
-        values = _values(row["goal"], in_use, chosen)
-        tested = {f"test_{name}": value for name, value in values.items()}
-        limits = gains.gain_limits(in_use, chosen, test_rows[0], tails)
-        found.append({**row, **tested, "test_interval": limits})
-    return replace(tuned, gains=found)
 
 
 def _read_test_rows(run: PlannedRun) -> GoalRows:

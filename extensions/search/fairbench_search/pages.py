@@ -16,8 +16,6 @@ import pandas as pd
 
 from fairbench.core import VERSION
 from fairbench.core.text import counted, csv_text, interval, number
-from fairbench.evaluation.summary import Headlines
-from fairbench.experiments.execute import prepared
 from fairbench.inference.comparing import is_dominated
 from fairbench.inference.verdicts import ALIKE, BETTER, OPEN, WORSE
 from fairbench.metrics.registry import Metric
@@ -59,7 +57,7 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
         "What further search may gain": [table("bounds", gains, level=level)] if search else [],
         "What was searched": [*_search_blocks(answer), _candidates_table(answer)],
     }
-    by = f"seed {_seed(search)}; the study is {search.folder}" if search else ""
+    by = f"seed {search.run.study.seed}; the study is {search.folder}" if search else ""
     tell = partial(sentence_of, _ALTERNATIVE, **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     titles = ("What was found", "How sure this is", "What was not searched", "What to do next")
@@ -83,10 +81,6 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
     )
 
 
-def _seed(search: Search) -> int:
-    return prepared(search.default_plan).study.seed
-
-
 def _values(answer: Alternative) -> dict[str, object]:
     """Return what the sentences of the page name."""
     search, everyone = answer.search, answer.comparison.flips[-1]
@@ -96,7 +90,6 @@ def _values(answer: Alternative) -> dict[str, object]:
         "search": search,
         "everyone": everyone,
         "changed": everyone["gained"] + everyone["lost"],
-        "other": answer.without_group,
         "gap": answer.comparison.label,
         "others": counted(len(answer.tried) - 1, "candidate" if search else "other run"),
         "most": answer.in_use["error"] + answer.within,
@@ -127,9 +120,7 @@ def _parts(answer: Alternative) -> list[list[str]]:
         "flips": better,
         "none_found": not better,
         "in_use": not better,
-        "group_or_other" if answer.without_group else "group_needed": (
-            better and answer.selected["group_at_prediction"]
-        ),
+        "group_needed": better and answer.selected["group_at_prediction"],
         "whole": search and search.tried_all,
         "bound": is_open,
     }
@@ -256,7 +247,7 @@ def _data(answer: Alternative) -> dict[str, Any]:
         figures["search"] = {
             "drawn": len(search.trials),
             **_fields(search, "ended", "worth"),
-            "seed": _seed(search),
+            "seed": search.run.study.seed,
             "folder": str(search.folder),
             "families": families,
             "left_out": dict(search.left_out),
@@ -272,34 +263,36 @@ def _fields(record: object, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str]) -> doc.Document:
+def tuning_document(answer: TuningResult, *, ids: tuple[str, str]) -> doc.Document:
     """Return the result of a study as a document.
 
     Parameters
     ----------
     ids : the id of the run of the untuned default, and of that of the chosen trial.
     """
-    run = prepared(search.default_plan)
+    run = answer.search.run
     sentences = [_tuning_sentences(answer, ids), *(_promise(row, answer) for row in answer.gains)]
     rows = [{**row, "label": row["goal"].label} for row in answer.gains]
     # What validation promises and what test rows show; and the values themselves.
     level, test_rows = answer.level, answer.test_rows
     gains = named_table(_TUNING, "gains", rows, level=level, test_rows=test_rows)
-    tables = [gains, named_table(_TUNING, "values", rows), _trials(answer, search)]
+    tables = [gains, named_table(_TUNING, "values", rows), _trials(answer)]
     title, lead = f"Tuning {run.name} by {run.protect}", list(map(doc.Paragraph, sentences))
-    notes = list(_notes(answer, search))
+    notes = list(_notes(answer.search))
     return doc.Document(title, [doc.Section("", tables)], lead=lead, notes=notes)
 
 
 def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     """Return how many trials were made and which was chosen, in sentences."""
-    values = ", ".join(f"{key}={value_text(value)}" for key, value in answer.best.values.items())
+    trials = answer.search.everyone
+    chosen = trials[answer.position].values
+    values = ", ".join(f"{key}={value_text(value)}" for key, value in chosen.items())
     counts = {
-        "stopped early as surely worse": sum(trial.stopped for trial in answer.trials),
-        "without a value": sum(bool(trial.error) for trial in answer.trials),
+        "stopped early as surely worse": sum(trial.stopped for trial in trials),
+        "without a value": sum(bool(trial.error) for trial in trials),
     }
     remarks = ", ".join(f"{number} {words}" for words, number in counts.items() if number)
-    tried = counted(len(answer.trials) - 1, "trial") + (f" ({remarks})" if remarks else "")
+    tried = counted(len(trials) - 1, "trial") + (f" ({remarks})" if remarks else "")
     by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains).removeprefix("the ")
     told = {"tried": tried, "values": values, "by": by}
     return sentence_of(_TUNING, "tried", default=ids[0], chosen=ids[1], **told)
@@ -315,13 +308,14 @@ def _promise(row: alternative.Row, answer: TuningResult) -> str:
     return sentence_of(_TUNING, "promise", verb=verb, **told)
 
 
-def _trials(answer: TuningResult, search: Search) -> doc.Table:
+def _trials(answer: TuningResult) -> doc.Table:
     """Return the table of the trials, the best first."""
+    search = answer.search
     names = [dimension.name for dimension in search.space]
     columns = [doc.Column("trial")] + [doc.Column(name.rpartition(".")[2]) for name in names]
     columns += [doc.Column(goal.label, "number") for goal in search.goals]
     columns += [doc.Column("repeats", "count"), doc.Column("standing")]
-    trials = {n: trial for n, trial in enumerate(answer.trials) if not trial.error}
+    trials = {n: trial for n, trial in enumerate(search.everyone) if not trial.error}
     estimates = {n: trial.estimates(search.goals) for n, trial in trials.items()}
     values_of = {n: np.array([e.value for e in of]) for n, of in estimates.items()}
     frontier = set[int]()
@@ -346,12 +340,12 @@ def _trials(answer: TuningResult, search: Search) -> doc.Table:
     return doc.Table(columns, rows, "the trials", caption, most=15)
 
 
-def _notes(answer: TuningResult, search: Search) -> Iterator[str]:
+def _notes(search: Search) -> Iterator[str]:
     """Yield notes on the repeats, the CPU time and an early end of the search."""
     yield sentence_of(_TUNING, "repeats", repeats=len(search.default_plan.cells))
     wished = search.tuning.cpu_seconds
     if wished is not None:
-        spent = sum(trial.seconds for trial in answer.trials)
+        spent = sum(trial.seconds for trial in search.everyone)
         yield sentence_of(_TUNING, "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
         yield sentence_of(_TUNING, "ended")
@@ -376,18 +370,9 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> doc.Document:
     without = ["corrected"] if choice.apart else []
     chosen = named_table(_CHOICE, "chosen", rows, without=without, **about)
     tables = [chosen, _runs_table(choice, names)]
-    notes = [*choice.notes, *_why_table_differs(choice)]
+    of_means = {"mean_rates": choice.several and choice.judged[0]["metric"].is_gap}
+    notes = [*choice.notes, *sentences_of(_CHOICE, of_means)]
     return doc.Document(title, [doc.Section("", tables)], lead=lead, notes=notes)
-
-
-def _why_table_differs(choice: Choice) -> Iterator[str]:
-    """Yield why the table of the chosen run has another number for the objective, if it has."""
-    run, objective = choice.runs[choice.chosen_index], choice.judged[0]
-    there = Headlines(run.summary(), run.protect).estimate(objective["metric"].name)[0]
-    if objective["metric"].is_gap and number(there) != number(objective["value"]):
-        metric = objective["metric"].label
-        values = {"run": run.id, "there": there, "metric": metric, "judged": objective}
-        yield sentence_of(_CHOICE, "other_value", **values)
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:

@@ -112,7 +112,7 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
         search.show = showing(search, ("untuned", "trial"), options_shown)
     answer, runs = tuned(search, figure_drawer(search.default_plan.config))
     default, best = (prepared(run) for run in runs)
-    print_as(tuning_document(answer, search, ids=(default.id, best.id)), options.format)
+    print_as(tuning_document(answer, ids=(default.id, best.id)), options.format)
     if options.format == "text":
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = {"default": default.folder.path, "best": best.folder.path}

@@ -309,10 +309,11 @@ class Search:
     @cached_property
     def goals(self) -> tuple[Goal, ...]:
         """The objectives to minimise."""
-        return goals(self.tuning.objectives, str(self._run.dataset.task))
+        return goals(self.tuning.objectives, str(self.run.dataset.task))
 
     @property
-    def _run(self) -> PlannedRun:
+    def run(self) -> PlannedRun:
+        """The same, prepared."""
         return prepared(self.default_plan)
 
     @property
@@ -326,7 +327,7 @@ class Search:
         """The folder of the study; of another space or default, or other code, it is another."""
         cells, tuning = self.default_plan.cells, self.tuning
         # Cells determine neither the protected attribute nor how a method reads their outputs.
-        read = [list(self._run.study.protect), self._run.config["method"]]
+        read = [list(self.run.study.protect), self.run.config["method"]]
         space = [f"{family.name} {family.options}" for family in self.families]
         goals = [list(tuning.objectives), tuning.study]
         key = digest([list(cells), read, *goals, self._default, *space], 12)
@@ -356,14 +357,14 @@ class Search:
         UserError : an unknown objective; rows with weights; a split without validation rows, or one
             that tests rows by which trials are chosen, with the word that mends it.
         """
-        folds = [cell.fold for cell in self._run.cells if not cell.variant]
+        folds = [cell.fold for cell in self.run.cells if not cell.variant]
         if not all(len(fold.validation) for fold in folds):
             raise refusal("no_choosing_rows")
         chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
         if any(np.isin(fold.test, chosen_by).any() for fold in folds):
             raise refusal("tested_rows")
         _ = self.goals
-        if self._run.evaluator.weights:
+        if self.run.evaluator.weights:
             raise refusal("weighted_rows")
 
     def carry_out(self) -> list[Trial]:
@@ -431,7 +432,7 @@ class Search:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         distributions = {dimension.name: dimension.distribution for dimension in self.space}
-        seed = integer_seed(rng(self._run.study.seed, "tuning", number))
+        seed = integer_seed(rng(self.run.study.seed, "tuning", number))
         sampler, count = optuna.samplers.TPESampler(seed=seed), len(self.goals)
         study = optuna.create_study(directions=["minimize"] * count, sampler=sampler)
         for trial in self.trials:
@@ -618,5 +619,5 @@ class DrawnSearch(Search):
 
     def _candidate(self, number: int) -> Values:
         """Return the candidate of a number, drawn independently of all others."""
-        generator = rng(self._run.study.seed, "drawn", number)
+        generator = rng(self.run.study.seed, "drawn", number)
         return self.families[int(generator.integers(len(self.families)))].sample(generator)

@@ -11,7 +11,6 @@ import yaml
 from benchmarks.alternative import coverage
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
-from fairbench.core.text import number
 from fairbench.evaluation.summary import Headlines
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
@@ -92,17 +91,11 @@ def test_the_smallest_is_chosen_and_its_values_are_those_of_its_table(results, s
 @pytest.mark.thorough
 @pytest.mark.parametrize("split", SPLITS)
 def test_where_a_run_s_table_has_another_number_both_say_why(results, split, said_by):
-    place, choice = f"results={results[0]}", made(results, split, bounds=())
+    place, several = f"results={results[0]}", split in ("several", "folds")
     chosen, printed = (said_by(verb, *results[1][split], place) for verb in ("choose", "table"))
-    run, mine = choice.runs[choice.chosen_index], number(choice.judged[0]["value"])
-    shown = number(Headlines(run.summary(), run.protect).usual["gap"][0])
-    several = split in ("several", "folds")
-    assert (shown == mine or several) and (shown != mine or split != "folds")
-    said = (
-        f"fairbench table {run.id} shows {shown} as the gap in equalized odds, the mean of the "
-        f"splits' gaps. Here it is {mine}, the gap of the mean rates"
-    )
-    assert (said in chosen) == (shown != mine) and shown in printed
+    assert (
+        "shows the mean of the splits' gaps; here it is the gap of the mean" in chosen
+    ) == several
     # Another quantity has another name.
     assert ("gap in equalized odds of the mean rates " in chosen) == several
     why = "a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"

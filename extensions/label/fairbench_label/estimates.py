@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, divide
@@ -29,6 +27,7 @@ from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Labelled
 from fairbench.evaluation.some_labels import SomeLabels, one_group
 from fairbench.inference.few_labels import PartlyLabelled
+from fairbench.inference.means import around, loss_limits
 from fairbench.inference.posterior import Beta, centred
 from fairbench.inference.rates import Limits, quantile, rate_limits, rate_sequence
 from fairbench.inference.survey import FEWEST, Design, LabelledRows
@@ -216,29 +215,34 @@ class GroupSampling:
         the rows that they stand for.
         """
         labelled = np.flatnonzero(~np.isnan(label))
-        names = groups.cat.categories
         codes = groups.cat.codes.to_numpy(np.int64)
         sizes = _strata_sizes(codes, self.codes)
-        for g, name in enumerate(names):
+        for g, name in enumerate(groups.cat.categories):
             rows = labelled[codes[labelled] == g]
-            about = {"attribute": attribute, "group": str(name), "labels": len(rows)}
-            measured, error = dict.fromkeys(("score", "share", "excess"), tables.NAN), tables.NAN
-            bins: list[Row] = []
             chosen = np.bincount(self.codes[rows], minlength=sizes.shape[1])
-            if len(rows) >= FEWEST_LABELS and _are_represented(sizes[g], chosen):
-                level = _level_of_mean(_LEVEL, len(rows), self.anytime_valid)
-                of_rows = score[rows], label[rows], self.codes[rows]
-                measured, error, bins = _measure(*of_rows, sizes[g], level)
-            at = partial(self._normal, measured["excess"], error, len(rows))
-            lower, upper = at(_LEVEL)
-            interval = {"lower": lower, "upper": upper}
+            if len(rows) < FEWEST_LABELS or not _are_represented(sizes[g], chosen):
+                chosen = np.zeros_like(chosen)
+            weight = _weights(sizes[g], chosen)[self.codes[rows]]
+            of_labels = score[rows], label[rows], weight
+            mean, share = (float(divide(weight @ of, weight.sum())) for of in of_labels[:2])
+            at = partial(self._excess_limits, *of_labels)
+            about = {"attribute": attribute, "group": str(name), "labels": len(rows)}
+            measured = {"score": mean, "share": share, "excess": mean - share}
+            interval = dict(zip(("lower", "upper"), at(_LEVEL), strict=True))
+            bins = _bins(*of_labels, _level_of_mean(_LEVEL, len(rows), self.anytime_valid))
             yield {**about, **measured, **interval, "bins": bins, "fit": tables.NAN, "at": at}
 
-    def _normal(self, value: float, error: float, labels: int, level: float) -> tuple[float, float]:
-        """Return the normal interval of a value at a level."""
-        tail = (1 + _level_of_mean(level, labels, self.anytime_valid)) / 2
-        half_width = NormalDist().inv_cdf(tail) * error
-        return value - half_width, value + half_width
+    def _excess_limits(
+        self, score: Floats, label: Floats, weight: Floats, level: float
+    ) -> tuple[float, float]:
+        """Return the limits of by how much scores are above labels on average."""
+        if not weight.any():
+            return tables.NAN, tables.NAN
+        level = _level_of_mean(level, len(label), self.anytime_valid)
+        everyone = AllGroups.of(len(label), {}, Design.of(len(label), weight=weight))
+        moments, _ = everyone.moments(score - label)
+        limits = loss_limits(moments, level=level, least=-1.0, most=1.0)
+        return around(everyone.mean_of(score - label), limits).at(0)[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,73 +347,19 @@ def _weights(sizes: Codes, labels: Codes) -> Floats:
     return np.nan_to_num(divide(sizes, labels))
 
 
-def _stratified_error(
-    labels: NDArray[Any], total: NDArray[Any], squares: NDArray[Any], sizes: ArrayLike
-) -> float:
-    """Return the standard error of a post-stratified mean.
+def _bins(score: Floats, label: Floats, weight: Floats, level: float) -> list[Row]:
+    """Return the bins of the scores (n,) that have labels, each of which stands for some rows.
 
-    Parameters
-    ----------
-    labels : (S,) numbers of labels in each stratum. Strata without labels are left out; those with
-        one label get the mean variance of the others.
-    total, squares : (S,) sums of the labels' values, and of their squares.
-    sizes : (S,) numbers of rows in each stratum.
+    The share of weighted labels is as uncertain as that of (sum w)^2 / sum w^2 of equal weight.
     """
-    used, several = labels > 0, labels > 1
-    rows = np.asarray(sizes, float)
-    if not several.any():
-        return float("nan")
-    variance = (squares - total**2 / np.maximum(labels, 1)) / (np.maximum(labels, 2) - 1)
-    common = np.average(variance[several], weights=labels[several] - 1)
-    spread = np.where(several, variance, common)[used]
-    share = rows[used] / rows[used].sum()
-    return float(np.sqrt((share**2 * spread / labels[used]).sum()))
-
-
-def _measure(
-    score: Floats, label: Floats, stratum: Codes, sizes: NDArray[np.int64], level: float
-) -> tuple[dict[str, float], float, list[Row]]:
-    """Return a group's score, share and excess, the standard error of that, and its bins.
-
-    Parameters
-    ----------
-    score, label, stratum : (n,) the scores, labels and strata of its labelled rows.
-    sizes : (S,) how many rows of the group, labelled or not, each stratum has.
-    level : the level of the intervals of the bins.
-
-    Notes
-    -----
-    A label of stratum s stands for w_s = sizes_s / labels_s rows. With n, p and q the numbers of
-    labels, sums of scores and numbers of positives by stratum and bin (S, BINS), sums over strata
-    are w @ n, w @ p and w @ q. A bin's share w @ q / w @ n is as uncertain as that of
-    (w @ n)^2 / (w^2 @ n) labels of equal weight (Kish).
-    """
-    cell = stratum * BINS + np.minimum((score * BINS).astype(np.int64), BINS - 1)
-    columns = (None, score, label, (score - label) ** 2)
-    cell_sums = [np.bincount(cell, column, minlength=sizes.size * BINS) for column in columns]
-    sums = np.reshape(cell_sums, (len(columns), sizes.size, BINS)).astype(np.float64)
-    labels, scores, positives, squares = sums.sum(axis=2)
-    weight = _weights(sizes, labels.astype(np.int64))
-    size, total_score, total_positives = np.stack([labels, scores, positives]) @ weight
-    excess = float((total_score - total_positives) / size)
-    error = _stratified_error(labels, scores - positives, squares, sizes)
-    means = {"score": float(total_score / size), "share": float(total_positives / size)}
-    return {**means, "excess": excess}, float(error), _bins(sums, weight, level)
-
-
-def _bins(sums: Floats, weight: Floats, level: float) -> list[Row]:
-    """Return the bins that have labels, from sums over labels of 1, score, label ... (4, S, BINS).
-
-    Parameters
-    ----------
-    weight : (S,) how many rows a label of each stratum stands for.
-    """
-    in_bins = sums[:, :, sums[0].any(axis=0)]
-    size, score, positives = np.einsum("s,csb->cb", weight, in_bins[:3])
-    effective = size**2 / (weight**2 @ in_bins[0])
-    share = positives / size
+    cell = np.minimum((score * BINS).astype(np.int64), BINS - 1)[weight > 0]
+    columns = np.stack([np.ones_like(weight), score, label, weight]) * weight
+    sums = [np.bincount(cell, column, BINS) for column in columns[:, weight > 0]]
+    labels = np.bincount(cell, minlength=BINS)
+    size, scores, positives, squares = np.stack(sums)[:, labels > 0]
+    share, effective = positives / size, size**2 / squares
     lower, upper = Beta(1 + share * effective, 1 + (1 - share) * effective).interval(level)
-    bins = {"size": in_bins[0].sum(axis=0).astype(int), "score": score / size, "share": share}
+    bins = {"size": labels[labels > 0], "score": scores / size, "share": share}
     return list(pd.DataFrame({**bins, "lower": lower, "upper": upper}).to_dict("records"))
 
 
@@ -439,16 +389,9 @@ class LabelledRates:
         sizes = [rate.size(self.intervals.counts) for rate in self.metric.rates]
         return np.asarray(np.min(sizes, axis=0)).astype(np.int64)
 
-    def limits(self, level: float, *, anytime_valid: bool) -> Limits:
-        """Return the rates (A,) with intervals, all that is possible of too few rows.
-
-        If `anytime_valid`, they hold whenever labelling stops; otherwise, at a number of labels
-        that was fixed beforehand.
-        """
-        intervals = self.intervals
-        if anytime_valid:
-            intervals = LastingIntervals.lasting(intervals)
-        intervals = replace(intervals, level=level)
+    def limits(self, level: float) -> Limits:
+        """Return the rates (A,) with intervals, all that is possible of too few rows."""
+        intervals = replace(self.intervals, level=level)
         lower, upper = (ends[0] for ends in intervals.rates([self.metric]))
         with np.errstate(invalid="ignore"):
             value = self.metric(intervals.counts_of(self.metric))
@@ -490,12 +433,14 @@ class LabelledMeans:
     target : (n,) the labels.
     columns : (n,) each, by the names that metrics need.
     groups : (n,) categorical, the group of every row.
+    anytime_valid : whether intervals hold whenever labelling stops.
     """
 
     metric: Metric
     target: Floats
     columns: Mapping[str, Floats]
     groups: pd.Series
+    anytime_valid: bool
 
     @cached_property
     def _batch(self) -> Batch:
@@ -515,17 +460,15 @@ class LabelledMeans:
         """The labelled rows of everyone and of each group (1 + A,)."""
         return np.append(len(self.target), self.rows).astype(float)
 
-    def limits(self, level: float, *, anytime_valid: bool) -> Limits:
+    def limits(self, level: float) -> Limits:
         """Return the means (A,) with intervals; limits are infinite if there are too few rows."""
         if not len(self.target):
             return Limits(*np.outer([np.nan, -np.inf, np.inf], np.ones(len(self.rows))))
-        value, lower, upper = self._limits(level, anytime_valid).take(slice(1, None))
+        value, lower, upper = self._limits(level, self.anytime_valid).take(slice(1, None))
         lower = np.where(np.isnan(lower), self.metric.least, lower)
         return Limits(value, lower, np.where(np.isnan(upper), np.inf, upper))
 
-    def everyone(
-        self, sizes: Rows, level: float, *, anytime_valid: bool
-    ) -> tuple[float, float, float] | None:
+    def everyone(self, sizes: Rows, level: float) -> tuple[float, float, float] | None:
         """Return the mean of all rows with its interval; None for an area, or an unlabelled group.
 
         It is the mean of the groups' means, weighted by their rows. The distances to the limits of
@@ -535,7 +478,7 @@ class LabelledMeans:
         ----------
         sizes : (A,) all rows of each group, with a label and without.
         """
-        limits = self.limits(level, anytime_valid=anytime_valid)
+        limits = self.limits(level)
         if self.metric.interval != "mean" or np.isnan(limits.value).any():
             return None
         share = sizes / sizes.sum()

@@ -7,7 +7,7 @@ and the report with what its labels say.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -91,13 +91,16 @@ def measure(session: Session, name: str = "") -> estimates.LabelledMeasure:
         intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
         of_rows = table.score, table.prediction, session.codes
         expected = estimates.expected_rates(metric, *of_rows, groups=len(session.names))
+        if session.state.anytime_valid:
+            intervals = estimates.LastingIntervals.lasting(intervals)
         return estimates.LabelledRates(metric, intervals, expected)
     predicted = table.prediction.astype(float) if session.predicted is None else session.predicted
     columns = {"prediction": predicted[known]}
     if table.score is not None:
         columns["score"] = table.score[known]
     groups = session.arms.iloc[known].reset_index(drop=True)
-    return estimates.LabelledMeans(metric, table.label[known], columns, groups)
+    lasting = session.state.anytime_valid
+    return estimates.LabelledMeans(metric, table.label[known], columns, groups, lasting)
 
 
 def _estimate_for_everyone(
@@ -110,14 +113,13 @@ def _estimate_for_everyone(
     some number of labels in 10 to 38 % of runs. None for a rate whose denominator is not all rows,
     for an area, and if a group has no label.
     """
-    anytime_valid = session.state.anytime_valid
     if isinstance(about, estimates.LabelledMeans):
-        return about.everyone(session.sizes, findings.LEVEL, anytime_valid=anytime_valid)
+        return about.everyone(session.sizes, findings.LEVEL)
     if about.metric.name not in _SHARES or not session.labels.all():
         return None
     audited = session.audited()
     about = replace(about, intervals=_label_intervals(audited, "", one_group(len(audited))))
-    return about.limits(findings.LEVEL, anytime_valid=anytime_valid).at(0)
+    return about.limits(findings.LEVEL).at(0)
 
 
 def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
@@ -128,37 +130,22 @@ def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> La
 
 
 def _group_figures(
-    session: Session, about: estimates.LabelledMeasure, limits: Callable[..., Limits]
+    session: Session, about: estimates.LabelledMeasure, limits: Limits
 ) -> pd.DataFrame:
-    """Return a metric in every group.
-
-    Parameters
-    ----------
-    limits : a function of ``anytime_valid=`` that returns the metric (A,) with intervals. If true,
-        they hold whenever labelling stops; otherwise, at a number of labels that was fixed before
-        the first one.
+    """Return a metric (A,) with intervals in every group.
 
     Returns
     -------
     A row for each group: ``labels``, its number of labels; ``rows``, how many of these rows are in
     the metric's denominator; ``value``; ``lower`` and ``upper``, the interval that is valid for the
-    way in which labelling was stopped (NaN if there are too few labels); ``fixed`` and
-    ``whenever``, the intervals for a fixed number of labels and for any stopping time; and ``few``,
-    whether the group has too few labels to be called fine.
+    way in which labelling was stopped (NaN if there are too few labels); and ``few``, whether the
+    group has too few labels to be called fine.
     """
-    figures: dict[str, Any] = {"group": session.names, "labels": session.labels, "rows": about.rows}
-    intervals = {}
-    for name in ("fixed", "whenever"):
-        figures["value"], *ends = limits(anytime_valid=name == "whenever")
-        shown = np.where(np.isfinite(ends[1] - ends[0]), ends, np.nan)
-        intervals[name] = [*map(tuple, shown.T.tolist())]
-    figures["lower"], figures["upper"] = zip(*intervals[_valid(session)], strict=True)
-    return pd.DataFrame({**figures, **intervals, "few": session.few})
-
-
-def _valid(session: Session) -> str:
-    """Return which of the two intervals is valid for the way in which labelling was stopped."""
-    return "whenever" if session.state.anytime_valid else "fixed"
+    figures = {"group": session.names, "labels": session.labels, "rows": about.rows}
+    unknown = ~np.isfinite(limits.upper - limits.lower)
+    lower, upper = (np.where(unknown, np.nan, end) for end in limits[1:])
+    ends = {"value": limits.value, "lower": lower, "upper": upper}
+    return pd.DataFrame({**figures, **ends, "few": session.few})
 
 
 # The questions that labels can answer: what a label teaches, and what labels say, in sentences.
@@ -215,10 +202,6 @@ class Question(ABC):
         return GroupPosterior.of(self.about.posterior, generator)
 
     @abstractmethod
-    def now(self, known: GroupPosterior) -> str:
-        """Say what is known so far."""
-
-    @abstractmethod
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         """Return the current certainty of the answer of `before`, for one group."""
 
@@ -230,22 +213,17 @@ class Question(ABC):
         ups, downs = ("right", "wrong") if right else ("up", "down")
         return f"{self.certainty} {now:.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
 
-    def limits(self, *, anytime_valid: bool) -> Limits:
-        """Return the metric (A,) with the intervals that are printed.
-
-        Parameters
-        ----------
-        anytime_valid : whether they hold whenever labelling is stopped.
-        """
-        return self.about.limits(findings.LEVEL, anytime_valid=anytime_valid)
+    def limits(self) -> Limits:
+        """Return the metric (A,) with the intervals that are printed."""
+        return self.about.limits(findings.LEVEL)
 
     def groups(self) -> pd.DataFrame:
         """Return the metric in every group, see :func:`_group_figures`."""
-        return _group_figures(self.session, self.about, self.limits)
+        return _group_figures(self.session, self.about, self.limits())
 
     def answer(self) -> _Answer:
         """Return what labels say, with what that means for whoever labels."""
-        answer = self.answer_from(self.limits(anytime_valid=self.session.state.anytime_valid))
+        answer = self.answer_from(self.limits())
         answer["sentences"] += _too_few_labels(self.session)
         answer["sentences"].append(_stopping(self.session, settled=answer["settled"]))
         return answer
@@ -276,34 +254,23 @@ class _Worst(Question):
         """Return the quantity that groups are compared by, of a metric (..., A) with limits."""
         return limits
 
-    def _chances(self, known: GroupPosterior) -> Floats:
-        """Return the probability (A,) that each group is the one that is looked for."""
-        draws = self.quantity(Limits(*[known.draws] * 3)).value
-        return ranks(draws, largest=not self.lowest)["first"]
-
-    def now(self, known: GroupPosterior) -> str:
-        chances = self._chances(known)
-        best = int(chances.argmax())
-        return _said("worst_now", name=self.session.names[best], chance=chances[best])
-
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
-        return float(self._chances(known)[group])
+        draws = self.quantity(Limits(*[known.draws] * 3)).value
+        return float(ranks(draws, largest=not self.lowest)["first"][group])
 
-    def _joint_limits(self, level: float, *, anytime_valid: bool) -> Limits:
+    def _joint_limits(self, level: float) -> Limits:
         """Return the quantity with limits that hold for all groups together."""
         single_level = estimates.together(level, len(self.session.names))
-        return self.quantity(self.about.limits(single_level, anytime_valid=anytime_valid))
+        return self.quantity(self.about.limits(single_level))
 
-    def limits(self, *, anytime_valid: bool) -> Limits:
-        single = self.quantity(super().limits(anytime_valid=anytime_valid))
-        joint = self._joint_limits(findings.LEVEL, anytime_valid=anytime_valid)
+    def limits(self) -> Limits:
+        single, joint = self.quantity(super().limits()), self._joint_limits(findings.LEVEL)
         return estimates.found_limits(single, joint, lowest=self.lowest)
 
     def answer_from(self, limits: Limits) -> _Answer:
         """Return the group that looks worst, and which others it may be."""
         names = self.session.names
-        lasting = self.session.state.anytime_valid
-        sure_limits = self._joint_limits(1 - findings.QUESTION_RATE, anytime_valid=lasting)
+        sure_limits = self._joint_limits(1 - findings.QUESTION_RATE)
         possible = estimates.candidates(sure_limits, lowest=self.lowest) | self.session.few
         ascending = limits.value if self.lowest else -limits.value
         extreme = int(np.where(np.isnan(ascending), np.inf, ascending).argmin())
@@ -372,14 +339,6 @@ class _Gap(Question):
             return active.WidestGap(self.epsilon)
         return active.LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
-    def now(self, known: GroupPosterior) -> str:
-        """Say which two groups look furthest apart, and how probably they differ by epsilon."""
-        low, high = known.furthest_apart(self.epsilon)
-        names = {"low": self.session.names[low], "high": self.session.names[high]}
-        beyond = known.beyond(low, high, self.epsilon)
-        none = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
-        return _said("gap_now", epsilon=self.epsilon, beyond=beyond, none=none, **names)
-
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.beyond(*before.furthest_apart(self.epsilon), self.epsilon)
 
@@ -392,11 +351,8 @@ class _Gap(Question):
 
         def limits_at(level: float) -> GroupLimits:
             """Return the pointwise and simultaneous intervals of the groups with labels."""
-            anytime_valid = self.session.state.anytime_valid
-            simultaneous = simultaneous_level(level, len(names))
-            pointwise_limits = self.about.limits(level, anytime_valid=anytime_valid)
-            joint_limits = self.about.limits(simultaneous, anytime_valid=anytime_valid)
-            return GroupLimits(pointwise_limits.take(has_labels), joint_limits.take(has_labels))
+            joint = self.about.limits(simultaneous_level(level, len(names)))
+            return GroupLimits(self.about.limits(level).take(has_labels), joint.take(has_labels))
 
         gap, lower, upper = map(float, largest_gap(limits_at(findings.LEVEL)))
         label, by = self.about.metric.label, self.session.state.by
@@ -428,11 +384,6 @@ class _Each(Question):
         share = self.session.sizes / self.session.sizes.sum()
         is_rate = isinstance(self.about, estimates.LabelledRates)
         return active.Estimation(share) if is_rate else active.LeastKnown(share)
-
-    def now(self, known: GroupPosterior) -> str:
-        halves = [known.half_width(group) for group in range(len(self.session.names))]
-        widest = int(np.argmax(halves))
-        return _said("each_now", name=self.session.names[widest], half=halves[widest])
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.half_width(group)
@@ -647,30 +598,24 @@ def next_rows_document(
     """
     rows = next_rows(session, labels, part).tolist()
     question = question_of(session)
-    known = question.known()
-    posterior, identifier = known.posterior, session.state.options.id
-    means = zip(posterior.mean, *posterior.interval(), strict=True)
-    estimated = [f"{mean:.2f} ({lower:.2f}-{upper:.2f})" for mean, lower, upper in means]
-    if session.predicted is not None and not session.labels.any():
-        estimated = [""] * len(session.names)  # nothing is known before the first label
+    known, identifier = question.known(), session.state.options.id
     shown = [
         {
             "row": str(row + 1),
             "id": session.ids[row] if identifier else "",
             "group": session.names[group],
             "labels": int(session.labels[group]),
-            "estimate": estimated[group],
             "why": question.why(known, group),
         }
         for row, group in zip(rows, session.codes[rows].tolist(), strict=True)
     ]
     about: dict[str, Any] = {"id": identifier, "without": [] if identifier else ["id"]}
-    blocks: list[model.Block] = [model.Paragraph(f"{question.now(known)} ({session.progress}).")]
+    blocks: list[model.Block] = [model.Paragraph(f"So far, {session.progress}.")]
     if not rows:
         blocks.append(model.Paragraph("No row is left to label."))
     else:
         blocks += [
-            named_table(_PAGE, "next", shown, metric=question.about.metric.label, **about),
+            named_table(_PAGE, "next", shown, **about),
             model.Paragraph(" ".join(question.answer()["sentences"]), "note"),
             model.Paragraph((model.Code(session.asking(state, rows[0] + 1)),)),
         ]
@@ -685,8 +630,7 @@ def _with_answer(document: model.Document, session: Session) -> model.Document:
     if state.question in ("worst", "calibration"):
         may_be_it = may_be_it.mask(groups["group"].isin(answer["found"]), "looks like it, ")
     groups["remark"] = (may_be_it + _few(groups)).str.removesuffix(", ")
-    # The valid kind of interval is in ``lower`` and ``upper`` already: its second copy is dropped.
-    table = _metric_table(state.metric.replace("_", " "), groups.drop(columns=_valid(session)))
+    table = _metric_table(state.metric.replace("_", " "), groups)
     data = {
         "question": state.question,
         "metric": state.metric,
@@ -708,7 +652,7 @@ def _few(groups: pd.DataFrame) -> pd.Series:
 
 def _metric_table(name: str, groups: pd.DataFrame) -> model.Table:
     """Return a table of a metric by group, with those of the columns that there are."""
-    without = [name for name in ("size", "fixed", "whenever", "remark") if name not in groups]
+    without = [name for name in ("size", "remark") if name not in groups]
     rows = groups.to_dict("records")
     return named_table(_PAGE, "groups", rows, without=without, name=name)
 
@@ -731,7 +675,7 @@ def report_document(session: Session) -> model.Document:
     figures = []
     for name, metric in _askable(session).items():
         about = measure(session, name)
-        groups = _group_figures(session, about, partial(about.limits, findings.LEVEL))
+        groups = _group_figures(session, about, about.limits(findings.LEVEL))
         everyone = _estimate_for_everyone(session, about)
         figure = {"metric": name, "label": metric.label, "groups": groups.to_dict("records")}
         figures.append({**figure, "everyone": everyone})
@@ -740,8 +684,8 @@ def report_document(session: Session) -> model.Document:
             total = {"group": "everyone", "size": n_rows, "labels": n_labels, "remark": ""}
             total |= zip(("value", "lower", "upper"), everyone, strict=True)
             shown = pd.concat([shown, pd.DataFrame([total])])
-        table_of_metric = _metric_table(metric.label, shown.drop(columns=["fixed", "whenever"]))
-        sections.append(model.Section(f"{metric.label} of each group", [table_of_metric]))
+        of_metric = _metric_table(metric.label, shown)
+        sections.append(model.Section(f"{metric.label} of each group", [of_metric]))
     data = {"figures": figures}
     audit = report.Audit(options, n_rows, n_labels, [], basis, sections, data, notes=table.notes)
     return _with_answer(report.document_of(audit), session)

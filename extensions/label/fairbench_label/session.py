@@ -5,12 +5,10 @@ Labels that a person gives are checked against the table and earlier ones before
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,7 +25,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError, nearest, unknown_name
-from fairbench.core.files import DamagedError, file_sha256, unsealed_json
+from fairbench.core.files import file_sha256, unsealed_json
 from fairbench.core.options import from_plain
 from fairbench.core.processes import JsonFile
 from fairbench.core.text import count, said, shortened
@@ -39,9 +37,7 @@ from fairbench_label.estimates import GroupSampling
 
 _said = partial(sentence_of, "fairbench_label:labelling")
 SCHEMA = 2
-_UNSEALED = 1  # the schema of states that had no seal yet
 ACCURACY = "accuracy"
-_RENAMED = {"accuracy": "each"}  # questions that were called otherwise
 # Where the predictions are is kept apart, and where a report goes is not part of an audit.
 _ELSEWHERE = ("path", "out")
 _TEXTS = ("by", "question", "strategy", "metric")  # of the fields of a state
@@ -130,67 +126,19 @@ class StateFile(JsonFile[State]):
 
     def parse(self, content: bytes) -> State:
         """Return the state that a file's content describes."""
-        # Earlier states asked about accuracy alone, and said no number.
-        values = {"metric": ACCURACY, "stop": 0, **_values(content)}
-        if values["schema"] != SCHEMA:
-            shown = shortened(str(values["schema"]))
-            raise ValueError(f"its schema is {shown}; this version reads {SCHEMA}")
-        predictions = values["predictions"]
-        rows = _whole(predictions, "rows")
-        texts = {name: _text(values, name) for name in _TEXTS}
-        return State(
-            _options(values["options"], self.folder / predictions["path"]),
-            _text(predictions, "sha256"),
-            rows,
-            answers=tuple(_answer(label, rows) for label in values["labels"]),
-            stop=_whole(values, "stop"),
-            **texts | {"question": _RENAMED.get(texts["question"], texts["question"])},
-        )
-
-
-def _values(content: bytes) -> dict[str, Any]:
-    """Return the plain values of a state's file; one of the first schema has no seal."""
-    try:
-        return unsealed_json(content)
-    except DamagedError:
-        with contextlib.suppress(ValueError, RecursionError):
-            values = json.loads(content)
-            known = isinstance(values, dict) and "seal" not in values
-            if known and values.get("schema") == _UNSEALED:
-                return {**values, "schema": SCHEMA}
-        raise
-
-
-def _options(values: Mapping[str, Any], path: Path) -> Options:
-    if unknown := set(values) - {field.name for field in fields(Options)}:
-        raise ValueError(f"it has an option '{min(unknown)}' that this version does not know")
-    options: Options = from_plain(Options, {**values, "path": path})
-    if "" in options.group:
-        raise ValueError("a column of groups has no name")
-    return options
-
-
-def _answer(values: Mapping[str, Any], rows: int) -> Answer:
-    answer = Answer(int(values["row"]), _text(values, "label"), _text(values, "time"))
-    if not 1 <= answer.row <= rows:
-        raise ValueError(f"it has a label of row {answer.row}, of {rows}")
-    return answer
-
-
-_MOST = 2**53  # of a number of rows
-
-
-def _whole(values: Mapping[str, Any], name: str) -> int:
-    if not isinstance(values[name], int) or not 0 <= values[name] < _MOST:
-        raise ValueError(f"'{name}' is no number of rows")
-    return int(values[name])
-
-
-def _text(values: Mapping[str, Any], name: str) -> str:
-    if not isinstance(values[name], str):
-        raise TypeError(f"'{name}' is no text")
-    values[name].encode()  # half a sign is none
-    return str(values[name])
+        values = unsealed_json(content)
+        if (schema := values.pop("schema")) != SCHEMA:
+            raise ValueError(f"its schema is {shortened(str(schema))}; this version reads {SCHEMA}")
+        predictions, labels = values.pop("predictions"), values.pop("labels")
+        options = {**values["options"], "path": self.folder / predictions.pop("path")}
+        values = {**values, **predictions, "options": options, "answers": labels}
+        state: State = from_plain(State, values)
+        if "" in state.options.group:
+            raise ValueError("a column of groups has no name")
+        for answer in state.answers:
+            if not 1 <= answer.row <= state.rows:
+                raise ValueError(f"it has a label of row {answer.row}, of {state.rows}")
+        return state
 
 
 # An audit in progress: the predictions, the labels so far, and the order rows are labelled in.

@@ -186,7 +186,6 @@ def test_any_metric_that_needs_labels_can_be_asked_about(of_rates):
             assert are_waiting(begun, 2)
             for row in result.groups.itertuples():
                 assert not row.value < row.lower and not row.value > row.upper
-                assert not np.diff(row.whenever) < np.diff(row.fixed)
 
 
 def test_without_scores_and_without_labels_there_is_an_answer_too():
@@ -239,9 +238,9 @@ def test_intervals_fit_how_labelling_stops(of_rates):
     assert "stop here" in there.sentences[-1]
     assert "10 from here" in before.sentences[-1]
     assert "There are 10 more" in beyond.sentences[-1]
-    for one, other in zip(forever.groups.itertuples(), there.groups.itertuples(), strict=True):
-        assert (one.lower, one.upper) == one.whenever == other.whenever
-        assert (other.lower, other.upper) == other.fixed == one.fixed
+    widths = [of.groups["upper"] - of.groups["lower"] for of in (forever, before, there)]
+    np.testing.assert_array_equal(*widths[:2])
+    assert (widths[0] > 1.2 * widths[2]).all()
 
 
 @pytest.mark.thorough
@@ -308,7 +307,7 @@ def test_regression_is_asked_about_its_errors():
     assert set(questions._askable(begun)) == {"mae", "mean_residual", "rmse", "r2"}
     assert said(begun).found == ["north"]
     residual = questions.measure(begun, "mean_residual")
-    groups = questions._group_figures(begun, residual, partial(residual.limits, LEVEL))
+    groups = questions._group_figures(begun, residual, residual.limits(LEVEL))
     (north,) = groups.query("group == 'north'").itertuples()
     assert north.lower < 1 < north.upper
     assert questions._estimate_for_everyone(begun, questions.measure(begun, "rmse")) is None

@@ -308,10 +308,8 @@ class Place(commands.Place):
         frame.drop(columns="y").to_csv(self.root / "unlabelled.csv", index=False)
         study = self.results / "tuning" / "0123456789ab"
         study.mkdir(parents=True)
-        trial = {"values": {"learner.C": 1.5}, "objectives": [0.1], "folds": 2}
-        trial |= {"stopped": False, "seconds": 0.1, "error": ""}
         for _ in range(3):
-            tuning.add_trial(study, sealed_json(trial))
+            tuning.add_trial(study, tuning.Trial({"learner.C": 1.5}, folds=2))
         outcome = {"job": "method=baseline", "status": "finished", "message": ""}
         note = {"place": {"a": "b"}, "stamp": [1], "runs": {self.runs[0]: ["a", "b", "c"]}}
         for name, text in {

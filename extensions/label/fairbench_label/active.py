@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -67,35 +67,30 @@ class Normal:
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
 
-AnyPosterior = TypeVar("AnyPosterior", Beta, Normal)
-
-
 @dataclass(frozen=True, eq=False)
-class _PosteriorArms(Generic[AnyPosterior]):
+class BetaArms:
     """Arms whose rows are successes or failures, or have a number: each a posterior of its mean.
 
     Attributes
     ----------
-    posterior : (R, A) of rates, prior pseudo-counts plus the successes and failures seen; or of
-        means of losses or other numbers.
+    posterior : (R, A) of rates, prior pseudo-counts plus the successes and failures seen; or, as
+        `Normal`, of means of losses or other numbers.
     unlabelled : (R, A) rows whose label is not known.
     """
 
-    posterior: AnyPosterior
+    posterior: Any
     unlabelled: Codes
 
     def draw(self, generator: Generator) -> Floats:
         """Draw every arm's rate or mean once, (R, A)."""
         return self.posterior.draws(1, generator)[0]
 
-    def take(self, rows: Any) -> _PosteriorArms[AnyPosterior]:
+    def take(self, rows: Any) -> BetaArms:
         """Return some of the replications, or other places that the arrays are indexed by."""
-        return _PosteriorArms(self.posterior.take(rows), self.unlabelled[rows])
+        return BetaArms(self.posterior.take(rows), self.unlabelled[rows])
 
     @staticmethod
-    def of(
-        prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1
-    ) -> _PosteriorArms[Beta]:
+    def of(prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1) -> BetaArms:
         """Return unlabelled arms.
 
         Parameters
@@ -106,17 +101,15 @@ class _PosteriorArms(Generic[AnyPosterior]):
         rows = np.asarray(sizes, np.int64)
         shape = (replications, rows.shape[-1])
         pseudo = (np.broadcast_to(of, shape).copy() for of in (prior.successes, prior.failures))
-        return _PosteriorArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
+        return BetaArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
-    def record(self: _PosteriorArms[Beta], rows: Codes, arms: Codes, success: NDArray[Any]) -> None:
+    def record(self, rows: Codes, arms: Codes, success: NDArray[Any]) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
         self.posterior.successes[rows, arms] += success
         self.posterior.failures[rows, arms] += 1 - success
         self.unlabelled[rows, arms] -= 1
 
 
-BetaArms: TypeAlias = _PosteriorArms[Beta]
-NormalArms: TypeAlias = _PosteriorArms[Normal]
 Arms: TypeAlias = Any  # these, or others with `unlabelled`, `draw` and `take`
 
 
@@ -352,7 +345,7 @@ class LeastKnown:
     share: Floats
     furthest: bool = False
 
-    def expected(self, arms: NormalArms, theta: Floats) -> Floats:
+    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
         """Return the fall, (R, A), if these means tell which arms are furthest apart."""
         fall: Floats = self.share * arms.posterior.variance / (arms.posterior.strength + 1)
         if not self.furthest:
@@ -360,7 +353,7 @@ class LeastKnown:
         pair = _furthest(theta)
         return _spread(np.take_along_axis(fall, pair, axis=1), pair, theta.shape, _OTHERS)
 
-    def moments(self, arms: NormalArms) -> tuple[Floats, Floats]:
+    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return the fall that the arms' means would give if they were certain."""
         fall = self.expected(arms, arms.posterior.mean)
         return fall, np.zeros_like(fall)

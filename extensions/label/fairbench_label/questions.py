@@ -30,7 +30,7 @@ from fairbench.evaluation import findings
 from fairbench.evaluation.groups import GapInterval, LabelledIntervals
 from fairbench.evaluation.some_labels import one_group
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
-from fairbench.inference.posterior import Beta, ranks
+from fairbench.inference.posterior import ranks
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.reporting.document import model
@@ -64,28 +64,11 @@ def _askable(session: Session) -> Mapping[str, Metric]:
     return {name: metric for name, metric in of_model.items() if is_known_by_labels(metric)}
 
 
-def _metric_named(name: str, session: Session) -> str:
-    """Return the name of a metric that questions can be about; of a gap in a rate, that rate.
-
-    Raises
-    ------
-    UserError : if no question can be about this metric; the message lists those that can.
-    """
-    names = _askable(session)
-    gap = metrics_of(BINARY, "widest", "difference", "ratio").get(name)
-    rates = [rate.name for rate in gap.rates] if gap is not None else []
-    if len(rates) > 1:
-        instead = "ask about one of them, with question=gap"
-        raise UserError(f"metric={name} is of {' and '.join(rates)}: {instead}")
-    if rates and rates[0] in names:
-        return rates[0]
-    check_choice("metric", name, names)
-    return name
-
-
 def measure(session: Session, name: str = "") -> estimates.LabelledMeasure:
     """Return a metric in the groups among which rows are chosen; by default the question's."""
-    metric = _askable(session)[_metric_named(name or session.state.metric, session)]
+    name, metrics = name or session.state.metric, _askable(session)
+    check_choice("metric", name, metrics)
+    metric = metrics[name]
     table, known = session.table, session.table.known
     if metric.interval == "rate":
         intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
@@ -414,8 +397,7 @@ def _too_few_labels(session: Session) -> Iterator[str]:
     """Name the groups that have too few labels to be called fine."""
     groups = map("{} ({})".format, session.names, session.labels)
     if session.few.any():
-        said, named = "all_few" if session.few.all() else "few", compress(groups, session.few)
-        yield _said(said, enough=FEWEST_LABELS, groups=", ".join(named))
+        yield _said("few", enough=FEWEST_LABELS, groups=", ".join(compress(groups, session.few)))
 
 
 def _stopping(session: Session, *, settled: bool) -> str:
@@ -456,9 +438,8 @@ def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> 
     question = question_of(session)
     posterior = question.about.posterior.take(None)
     left = session.by_group(waiting)[None]
-    arms_of: Any = active.BetaArms if isinstance(posterior, Beta) else active.NormalArms
     arms = active.next_arms(
-        arms_of(posterior, left),
+        active.BetaArms(posterior, left),
         question.reward(),
         state.strategy,
         rng(state.options.seed, "next", len(state.answers), *part),
@@ -554,8 +535,6 @@ def resume(file: StateFile, path: Path) -> Session:
 def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
     """Return the session with the question and strategy that are asked for."""
     state = replace(session.state, **asked)
-    if "metric" in asked:
-        state = replace(state, metric=_metric_named(state.metric, session))
     check_choice("question", state.question, QUESTIONS)
     check_choice("strategy", state.strategy, ONE_AT_A_TIME)
     _check_stop(state.stop, session.state)

@@ -31,7 +31,7 @@ from fairbench.core.processes import JsonFile
 from fairbench.core.text import count, said, shortened
 from fairbench.data import columns
 from fairbench.data.groups import notes_on_groups, read_groups
-from fairbench.data.tables import check_file, names_in, read_any_table
+from fairbench.data.tables import read_any_table
 from fairbench.reporting.group_tables import sentence_of
 from fairbench_label.estimates import GroupSampling
 
@@ -40,7 +40,7 @@ SCHEMA = 2
 ACCURACY = "accuracy"
 # Where the predictions are is kept apart, and where a report goes is not part of an audit.
 _ELSEWHERE = ("path", "out")
-_TEXTS = ("by", "question", "strategy", "metric")  # of the fields of a state
+_PLAIN = ("by", "question", "strategy", "metric", "stop")  # fields of a state
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class StateFile(JsonFile[State]):
                 "rows": state.rows,
             },
             "options": {k: v for k, v in asdict(state.options).items() if k not in _ELSEWHERE},
-            **{name: getattr(state, name) for name in (*_TEXTS, "stop")},
+            **{name: getattr(state, name) for name in _PLAIN},
             "labels": [asdict(answer) for answer in state.answers],
         }
 
@@ -459,39 +459,15 @@ def row_labels(pairs: Iterable[tuple[str, str]], session: Session) -> dict[int, 
 
 
 def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
-    """Return the rows or identifiers in a file of labels, each with its label.
+    """Return the rows, in the column ``row``, or identifiers, in that of ``id=``, with labels.
 
-    Rows are in the column ``row``, identifiers in that of ``id=``; labels are in the column
-    ``label``, or in one of the target's name. Any file that an audit reads will do.
-
-    Raises
-    ------
-    UserError : no such file or column.
+    Any file that an audit reads will do. Where it lists rows that are still to be labelled, with an
+    empty ``label``, they are no answers.
     """
-    options = session.state.options
-    keys = [options.id, "row"] if options.id else ["row"]
-    check_file(path)
-    wanted = [(key, label) for key in keys for label in ("label", options.target) if label]
-    present = [pair for pair in wanted if {*pair} <= {*names_in(path, pair)}]
-    if not present:
-        names = names_in(path, wanted[0])
-        names_text = ", ".join(shortened(name, 30) for name in names[:8])
-        keys_text = " or ".join(dict.fromkeys(keys))
-        raise UserError(f"{path.name}: columns {keys_text} and label are needed, not {names_text}")
-    key, label = present[0]
-    # Where a file lists rows that are still to be labelled, they are no answers.
-    frame = read_any_table(path, present[0])
-    answered = frame[[key, label]].loc[lambda texts: texts[label] != ""]
-    if key == "row" and options.id:
-        answered[key] = [_identifier(row, session) for row in answered[key]]
+    key = session.state.options.id or "row"
+    frame = read_any_table(path, (key, "label"))[[key, "label"]]
+    answered = frame[frame["label"] != ""]
     return list(answered.itertuples(index=False, name=None))
-
-
-def _identifier(row: str, session: Session) -> str:
-    """Return the identifier of a row, by its number as text."""
-    if not (row.isdecimal() and 1 <= int(row) <= len(session.ids)):
-        raise UserError(f"row {shortened(row)} does not exist: there are 1 to {len(session.ids)}")
-    return session.ids[int(row) - 1]
 
 
 def store(

@@ -93,14 +93,7 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
 
 
 # What labelling does not take of the options of an audit.
-_OF_AUDITS = {
-    "selected": "selected= is of an audit: to label, give a file of those who were selected",
-    "proxy": "proxy= is of an audit: rows are chosen for labels by group=",
-    "within": "within= is of fairbench audit: leave it out to label",
-    **dict.fromkeys(
-        ("cost", "against"), "cost= and against= are of fairbench audit: leave them out"
-    ),
-}
+_OF_AUDITS = ("selected", "proxy", "within", "cost", "against")
 
 
 @dataclass(frozen=True)
@@ -172,8 +165,8 @@ class _Labels:
     ----------
     answers : Labels of rows, such as 17=1 18=0, or C-1042=1 by the column of id= (of ids that are
         small letters alone in a file, labels=); without any, rows are shown and asked for.
-    labels : A file of labels (CSV, Excel, Parquet or Arrow, compressed or not). It has the column
-        row, or that of id=, and the column label.
+    labels : A file of labels (CSV, Excel, Parquet or Arrow, compressed or not). It has the columns
+        row, or with id= that one, and label.
     overwrite : Replace labels that are there.
     """
 
@@ -219,7 +212,7 @@ def _label_next(options: Asked) -> None:
     else:
         check_predictions(options.path, EXPORTED)
         for name in filter(partial(getattr, options), _OF_AUDITS):
-            raise UserError(_OF_AUDITS[name])
+            raise UserError(f"{name}= is of fairbench audit: leave it out to label")
         session = questions.begin(file, options.taken_as(Options), stated, options.by)
     print_document(questions.next_rows_document(session, options.n, part, file.path))
 

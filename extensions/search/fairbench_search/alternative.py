@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.text import said
@@ -27,7 +28,7 @@ from fairbench.results.runs import Run
 from fairbench.results.tables import TEST
 from fairbench_search import choice, gains
 from fairbench_search.corrected import Tails, uncorrected_tails
-from fairbench_search.gains import GoalEstimate, GoalRows, together
+from fairbench_search.gains import GoalEstimate, GoalRows
 from fairbench_search.goals import Goal, Tuning, refusal
 from fairbench_search.tuning import DrawnSearch, Search, Trial, label_rows
 
@@ -119,9 +120,9 @@ def compare_models(
 
 def _rows_of_model(rows: choice.SharedRows, model_index: int) -> GoalRows:
     """Return the rows with the predictions of one of the models, as one split."""
-    one_split, target = np.zeros(len(rows.row), np.int64), rows.target.astype(float)
-    columns = {"prediction": rows.prediction[:, model_index].astype(float)}
-    return GoalRows(one_split, rows.row, target, rows.group, columns, len(rows.names))
+    group = pd.Categorical.from_codes(rows.group, rows.names)
+    of_rows = {"fold": 0, "unit": rows.row, "target": rows.target, "group": group}
+    return pd.DataFrame({**of_rows, "prediction": rows.prediction[:, model_index]})
 
 
 def _count_flips(rows: choice.SharedRows, level: float) -> Iterator[Row]:
@@ -478,9 +479,9 @@ def _tails_of_goals(
 ) -> list[tuple[Tails, Tails, Tails]]:
     """Return the tails of each goal's limits for the trial chosen; the default comes first."""
     estimates = [trial.estimates(goals) for trial in trials]
-    codes = np.unique(_rows_of(trials[0]).unit)
+    codes = np.unique(_rows_of(trials[0])["unit"])
     # Which people each row is of, as positions in `codes`.
-    units = [np.searchsorted(codes, _rows_of(trial).unit) for trial in trials]
+    units = [np.searchsorted(codes, _rows_of(trial)["unit"]) for trial in trials]
     of_trials = zip(estimates, units, strict=True)
     noise = [[sums(goal.linear, unit, len(codes)) for goal in of] for of, unit in of_trials]
     values = np.array([[goal.value for goal in of_trial] for of_trial in estimates])
@@ -503,11 +504,9 @@ def _read_test_rows(run: PlannedRun) -> GoalRows:
     """Return the test rows of a finished run, with its predictions."""
     table = run.folder.predictions()
     table = table[table["part"] == TEST]
-    keys = ("repeat", "fold", "part", "row")
     folds = []
-    for number, (_, fold_table) in enumerate(table.groupby(["repeat", "fold"])):
-        predicted = fold_table.drop(columns=[*keys])
-        columns = {str(name): predicted[name].to_numpy(float) for name in predicted}
-        rows = fold_table["row"].to_numpy(np.intp)
-        folds.append(label_rows(run.dataset, run.study.protect, rows, columns, number))
-    return together(folds)
+    for number, (_, of_fold) in enumerate(table.groupby(["repeat", "fold"])):
+        predicted = of_fold.drop(columns=["repeat", "fold", "part", "row"])
+        rows = of_fold["row"].to_numpy(np.intp)
+        folds.append(label_rows(run.dataset, run.study.protect, rows, predicted, number))
+    return pd.concat(folds)

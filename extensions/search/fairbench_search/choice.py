@@ -27,7 +27,6 @@ from fairbench.core.text import said
 from fairbench.data.dataset import Task
 from fairbench.evaluation.summary import HEADLINES, Headlines, headline_of, rows_of
 from fairbench.inference import repeats as of_splits
-from fairbench.inference import verdicts
 from fairbench.inference.comparing import Objective
 from fairbench.inference.repeats import FOLDS, ONE, REPEATS, SAME, RunRates, Splits
 from fairbench.metrics import registry
@@ -45,7 +44,6 @@ Index: TypeAlias = int | slice | list[int]
 # Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
 _LEVEL = 0.95  # of the intervals that runs store
-_ROUNDING = 1e-9
 
 
 _COMPARISON = re.compile(r"\s*([\w@.]+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
@@ -284,9 +282,6 @@ class Choice:
     values : (k, C) the other rates of every run on those rows.
     eligible : (k,) whether a run is within all bounds on those rows.
     near : (k,) whether a run cannot be distinguished from the best on those rows.
-    larger : (k,) whether a run's objective is surely larger than the chosen one's; such a run may
-        still be the best if the chosen one's true values may violate a bound.
-    same : (k,) whether a run has the same predictions as the chosen one.
     judged : the objective and the other metrics of the chosen run, on the rows it is judged on:
         ``naive`` is the interval by itself, ``corrected`` the one corrected for the choice, and the
         upper limits of ``at_once`` hold at once at the level.
@@ -303,8 +298,6 @@ class Choice:
     values: Floats
     eligible: Mask
     near: Mask
-    larger: Mask
-    same: Mask
     judged: Sequence[Judged]
     apart: bool
     runs: Sequence[Run] = ()
@@ -319,12 +312,6 @@ class Choice:
         if isinstance(better, float):
             return np.exp(-self.objectives)
         return -self.objectives if better == "higher" else self.objectives
-
-    def verdict(self, run: int) -> str:
-        """Return how a run, by its position, compares with the chosen one: alike, open or worse."""
-        if self.same[run]:
-            return verdicts.ALIKE
-        return verdicts.OPEN if self.near[run] else verdicts.WORSE
 
 
 # A rate of one group, by its code, or of everyone.
@@ -354,11 +341,6 @@ class _Estimates:
     n_objective: int
     bounds: tuple[Bound, ...]
     rows: SharedRows
-
-    @property
-    def first_equal(self) -> Rows:
-        """The index of the first run with equal predictions, for each run, (k,)."""
-        return self.rows.first_equal
 
     @cached_property
     def rates_and_sizes(self) -> Floats:
@@ -515,12 +497,6 @@ class Stored:
     def rates(self) -> Floats:
         """The means, and of a ratio the smaller of its mean and the reciprocal, (k, D)."""
         return np.where(self.are_ratios, near(self.means, 1.0), self.means)
-
-    @cached_property
-    def first_equal(self) -> Rows:
-        """The index of the first run with equal values in every split, for each run, (k,)."""
-        keys = [sha256(self.values[:, run].tobytes()) for run in range(len(self.rates))]
-        return np.array([keys.index(key) for key in keys], np.intp)
 
     @property
     def signs(self) -> list[float]:
@@ -705,8 +681,6 @@ def choice_of(
         values=rows.rates[:, [rows.n_objective + place - 1 for place in told[1:]]],
         eligible=candidates.eligible,
         near=correcting.not_told_from_best(candidates, level=level),
-        larger=correcting.larger_than(candidates, chosen_index, level=level),
-        same=rows.first_equal == rows.first_equal[chosen_index],
         judged=[judged[place] for place in told],
         apart=rows is not test,
         **about,
@@ -731,14 +705,10 @@ def _none_within(rows: _Estimates | Stored, bounds: tuple[Bound, ...]) -> UserEr
     """Return the error that no run is within the bounds, with the nearest bound that one keeps."""
     bound, name = bounds[0], bounds[0].metric.name
     nearest = rows.rates[:, rows.n_objective] * bound.sign
-    least = float(nearest.min())
     words = " and ".join(map(str, bounds))
     extreme = "smallest" if bound.sign > 0 else "largest"
-    # Rounded to the side on which the nearest run is within.
-    rounded = bound.sign * np.ceil(least * 1000 - _ROUNDING) / 1000
-    found = f"none of {len(nearest)} runs has {words}: the {extreme} {name} is "
-    way_out = f"; where='{name}{bound.operator[0]}={rounded:g}' leaves a run" * (len(bounds) == 1)
-    return UserError(f"{found}{bound.sign * least:.3f}{way_out}")
+    found = f"none of {len(nearest)} runs has {words}: the {extreme} {name}"
+    return UserError(f"{found} is {bound.sign * float(nearest.min()):.4f}")
 
 
 def _estimates(

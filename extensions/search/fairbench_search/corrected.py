@@ -354,16 +354,6 @@ def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> Mask:
     return np.asarray(kept)
 
 
-def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> Mask:
-    """Return whose objectives (k,) are surely larger than one candidate's, all at once.
-
-    Without bounds, none of them may be the best: it is as sure as in `not_told_from_best`.
-    """
-    count, m = candidates.differences.shape
-    tail = _SMALLER * (1 - level) / max(count - 1, 1) / ((1 + candidates.folded) * m)
-    return _behind(candidates, index, critical(tail, candidates.degrees))
-
-
 def _behind(candidates: Candidates, index: int, reach: float) -> Mask:
     """Return whose objectives (k,) are larger than one candidate's by more than their errors.
 

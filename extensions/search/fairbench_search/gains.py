@@ -20,14 +20,15 @@ the README beside it has the resulting coverage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
-from fairbench.core.arrays import Codes, Floats, rng
+from fairbench.core.arrays import Floats, rng
 from fairbench.inference.survey import sums
 from fairbench.inference.verdicts import BETTER, OPEN, WORSE
 from fairbench_search.corrected import Candidates, Tails, correction, critical, joint_noise
@@ -43,42 +44,10 @@ def verdict_of(lower: float, upper: float) -> str:
     return BETTER if lower > 0 else WORSE if upper < 0 else OPEN
 
 
-@dataclass(frozen=True, eq=False)
-class GoalRows:
-    """Rows with their labels, groups and predictions.
-
-    Attributes
-    ----------
-    fold : (n,) the fold that each row was tested in.
-    unit : (n,) the person or cluster of persons.
-    target : (n,) the label.
-    group : (n,) the code of the group.
-    columns : what was predicted, (n,) each.
-    groups : how many groups there are.
-    """
-
-    fold: Codes
-    unit: Codes
-    target: Floats
-    group: Codes
-    columns: Mapping[str, Floats]
-    groups: int
-
-    def first(self, folds: int) -> GoalRows:
-        """Return the rows of the first folds."""
-        kept = self.fold < folds
-        columns = {name: values[kept] for name, values in self.columns.items()}
-        ids = self.fold[kept], self.unit[kept]
-        return GoalRows(*ids, self.target[kept], self.group[kept], columns, self.groups)
-
-
-def together(folds: Sequence[GoalRows]) -> GoalRows:
-    """Return the rows of several folds, one after the other."""
-    by_row = zip(*((rows.fold, rows.unit, rows.target, rows.group) for rows in folds), strict=True)
-    first = folds[0]
-    columns = {name: np.concatenate([of.columns[name] for of in folds]) for name in first.columns}
-    fold, unit, target, group = map(np.concatenate, by_row)
-    return GoalRows(fold, unit, target, group, columns, first.groups)
+# Rows that candidates are judged on, with what one of them predicts: ``fold``, that they were in;
+# ``unit``, the code of the person or cluster of persons; ``target``, the label; ``group``,
+# categorical; and a column of numbers for everything that was predicted, such as ``prediction``.
+GoalRows: TypeAlias = pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +101,13 @@ def _spread(influence: Floats, rows: GoalRows, fresh: float = np.inf) -> Floats:
     rows : the rows that candidates were judged on; a person may be in several folds.
     fresh : how many fresh rows add their sampling variance.
     """
-    by_unit = sums(influence.T, rows.unit, int(rows.unit.max()) + 1)
+    unit = rows["unit"].to_numpy()
+    by_unit = sums(influence.T, unit, int(unit.max()) + 1)
     covariance = by_unit @ by_unit.T
     if np.isfinite(fresh):
-        pairs = np.stack([rows.unit, rows.fold], axis=1)
-        code = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+        code = rows.groupby(["unit", "fold"]).ngroup().to_numpy()
         by_pair = sums(influence.T, code, int(code.max()) + 1)
-        covariance = covariance + by_pair @ by_pair.T * (len(rows.unit) / fresh)
+        covariance = covariance + by_pair @ by_pair.T * (len(rows) / fresh)
     return np.asarray(covariance)
 
 

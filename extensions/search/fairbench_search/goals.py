@@ -90,13 +90,13 @@ class Goal:
         ------
         UserError : the method gives no column that the metric is made of.
         """
-        missing = set(self.metric.needs) - {"groups", *rows.columns}
+        missing = set(self.metric.needs) - {"groups", *map(str, rows)}
         if missing:
             raise refusal("no_such_column", name=self.metric.name, need=missing.pop())
         if self.metric.rates:
             return self._estimate_rates(rows)
-        columns = [rows.columns[name] for name in self.metric.needs]
-        loss = np.asarray(self.metric(rows.target, *columns), float)
+        columns = [rows[name].to_numpy() for name in ("target", *self.metric.needs)]
+        loss = np.asarray(self.metric(*columns), float)
         mean = np.array([loss.mean()])
         influence = (loss - mean)[:, None] / len(loss)
         return GoalEstimate(mean, influence, np.zeros(1), np.array([[self.sign]]), self.sign)
@@ -109,10 +109,11 @@ class Goal:
         Both are value = max over sides of side . rates, where `rates` are the values of each rate
         in each group, and a side holds a weight for each of them; see `_gap_sides`.
         """
-        cells = (2 * rows.target + rows.columns["prediction"]).astype(np.int64)
+        cells = (2 * rows["target"] + rows["prediction"]).to_numpy(np.int64)
         groups = [np.ones(len(cells), bool)]
         if self.metric.is_gap:
-            groups = [rows.group == g for g in range(rows.groups)]
+            group = rows["group"].cat
+            groups = [group.codes.to_numpy() == g for g in range(len(group.categories))]
         parts = [(rate, in_group) for rate in self.metric.rates for in_group in groups]
         estimates = [_rate_estimate(rate, cells, in_group) for rate, in_group in parts]
         rates, influence, least = (np.stack(of, axis=-1) for of in zip(*estimates, strict=True))

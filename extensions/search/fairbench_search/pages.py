@@ -17,7 +17,7 @@ import pandas as pd
 from fairbench.core import VERSION
 from fairbench.core.text import counted, csv_text, interval, number
 from fairbench.inference.comparing import is_dominated
-from fairbench.inference.verdicts import ALIKE, BETTER, OPEN, WORSE
+from fairbench.inference.verdicts import BETTER, OPEN
 from fairbench.metrics.registry import Metric
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
@@ -438,22 +438,14 @@ def _best(choice: Choice) -> str:
 def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     """Return which other runs cannot be distinguished from the best, the first five by name."""
     order = np.argsort(choice.objectives, kind="stable").tolist()
-    near = [i for i in order if choice.verdict(i) == OPEN]
-    same = [i for i in np.flatnonzero(choice.same).tolist() if i != choice.chosen_index]
-    behind = int((choice.near & choice.larger).sum())
+    near = [i for i in order if choice.near[i] and i != choice.chosen_index]
     values = {
-        "tied": _named(choice, names, same),
-        "same": "their predictions of these rows",
         "count": len(near),
         "run": "runs" if len(near) > 1 else "run",
         "shown": _named(choice, names, near[:5]),
         "further": f" and {len(near) - 5} more" if len(near) > 5 else "",
-        "have": f"{behind} of them have" if behind > 1 else "One of them has",
-        "they": "they are" if behind > 1 else "it is",
-        "metric": _name(choice, choice.judged[0]["metric"]),
     }
-    said = {"tie": same, "alone": not near, "near": near, "behind": near and behind}
-    return "".join(sentences_of(_CHOICE, said, **values))
+    return sentence_of(_CHOICE, "near" if near else "alone", **values)
 
 
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> doc.Table:
@@ -473,15 +465,11 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> doc.Table:
     return doc.Table(columns, rows, "all runs", caption, rules=rules, most=30)
 
 
-_STANDINGS = {ALIKE: "tied: the same predictions", WORSE: "not the best"}
-
-
 def _standing_of_run(choice: Choice, i: int) -> str:
     """Return how run `i` compares with the chosen one, in a few words."""
     if i == choice.chosen_index:
         return "chosen"
-    is_open = "best only if others miss a bound" if choice.larger[i] else "not told from the best"
-    return _STANDINGS.get(choice.verdict(i), is_open)
+    return "not told from the best" if choice.near[i] else "not the best"
 
 
 def print_as(document: doc.Document, kind: str) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
@@ -67,15 +68,9 @@ class Trial:
         at = folds or self.folds
         if at not in self._made:
             assert self.rows is not None
-            rows = self.rows.first(at)
+            rows = self.rows[self.rows["fold"] < at]
             self._made[at] = [goal.estimate(rows) for goal in wanted]
         return self._made[at]
-
-    def line(self, values: Sequence[float]) -> str:
-        """Return the trial as a sealed line of JSON."""
-        judged = {"values": self.values, "objectives": list(values), "folds": self.folds}
-        outcome = {"stopped": self.stopped, "seconds": round(self.seconds, 4), "error": self.error}
-        return files.sealed_json({**judged, **outcome})
 
 
 def stored_trials(folder: Path, families: Sequence[Family]) -> list[dict[str, Any]]:
@@ -101,11 +96,12 @@ def stored_trials(folder: Path, families: Sequence[Family]) -> list[dict[str, An
     return kept
 
 
-def add_trial(folder: Path, line: str) -> None:
-    """Add a trial to a study, for good."""
+def add_trial(folder: Path, trial: Trial) -> None:
+    """Add a trial to a study, for good: a sealed line of JSON."""
+    kept = {name: getattr(trial, name) for name in ("values", "folds", "stopped", "error")}
     handle = files.opened(folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     with open(handle, "a", encoding="utf-8") as file:
-        file.write(line)
+        file.write(files.sealed_json(kept))
         file.flush()
         os.fsync(file.fileno())
 
@@ -130,24 +126,20 @@ def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) 
     if reason := stored.notes.get("invalid"):
         raise UserError(f"repeat {cell.fold.repeat} predicts nothing: {reason}")
     predicted = read_cell(cell, run.method, columns)
-    numbers = {str(name): predicted[name].to_numpy(float) for name in predicted}
-    return label_rows(run.dataset, run.study.protect, rows, numbers, fold)
+    return label_rows(run.dataset, run.study.protect, rows, predicted, fold)
 
 
 def label_rows(
-    data: Dataset, protect: tuple[str, ...], rows: Rows, columns: Mapping[str, Floats], fold: int
+    data: Dataset, protect: tuple[str, ...], rows: Rows, predicted: pd.DataFrame, fold: int
 ) -> GoalRows:
     """Return some rows of a data set with their predictions; no other row is read."""
-    if np.isnan(columns["prediction"]).any():
+    if predicted["prediction"].isna().any():
         raise UserError("the method predicts nothing of some rows")
-    part = data.take(rows)
-    group = part.groups(protect).cat
-    unit = rows.astype(np.int64)
+    part, unit = data.take(rows), rows
     if data.clusters is not None:
-        unit = np.unique(data.clusters.to_numpy(), return_inverse=True)[1][rows].astype(np.int64)
-    folds, target = np.full(len(rows), fold), part.target.to_numpy(float)
-    codes = group.codes.to_numpy(np.int64)
-    return GoalRows(folds, unit, target, codes, columns, len(group.categories))
+        unit = np.unique(data.clusters.to_numpy(), return_inverse=True)[1][rows]
+    about = {"fold": fold, "unit": unit, "target": part.target.to_numpy(float)}
+    return predicted.astype(float).assign(**about, group=part.groups(protect).array)
 
 
 # Tuning: a search over options by the predictions for validation rows alone.
@@ -395,7 +387,7 @@ class Search:
         while self._goes_on():
             trial = self._judge(self._propose(len(self.trials)), None)
             self._add(trial)
-            add_trial(self.folder, trial.line(self._objective_values(trial)))
+            add_trial(self.folder, trial)
             errors = [trial.error for trial in self.trials]
             if len(errors) >= min(5, self.tuning.trials) and all(errors):
                 first = f"; the first: {errors[0]}"
@@ -482,7 +474,7 @@ class Search:
                     stored = run.store.read(cell.id)
                 trial.seconds += sum(float(stored.notes[name]) for name in COSTS)
                 parts.append(validation_rows(run, cell, stored, len(parts)))
-                trial.rows = gains.together(parts)
+                trial.rows = pd.concat(parts)
                 trial.folds = len(parts)
                 if not np.isfinite(self._objective_values(trial)).all():
                     trial.error = f"an objective does not exist on repeat {cell.fold.repeat}"

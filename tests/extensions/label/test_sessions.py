@@ -200,19 +200,6 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
     assert np.isnan(said(begun).groups["upper"][0])
 
 
-def test_a_gap_is_asked_about_by_its_rate_and_what_cannot_be_asked_about_is_refused(of_rates):
-    for name, rate in (("equal_opportunity", "true_positive_rate"), ("accuracy_gap", "accuracy")):
-        assert questions._metric_named(name, of_rates) == rate
-    for name, sentence in (
-        ("equalized_odds", "is of true_positive_rate and false_positive_rate"),
-        ("acuracy", "unknown metric 'acuracy': did you mean accuracy"),
-        ("statistical_parity", "valid: accuracy"),
-        ("mae", "valid: accuracy"),
-    ):
-        with pytest.raises(UserError, match=sentence):
-            questions._metric_named(name, of_rates)
-
-
 def test_the_worst_is_the_highest_of_an_error(of_rates):
     right, wrong = (said(asked(of_rates, metric=name)) for name in ("accuracy", "error_rate"))
     assert right.found == wrong.found == ["Female x Black"]

@@ -150,10 +150,8 @@ def _labels(
 
 # Dates as the periods they lie in, and the order of periods.
 
-_ISO = r"^(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})"
-_DOTTED = r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"
-_SLASHED = r"^(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<year>\d{4})"
-_TIME = r"(?:[T ].*)?$"
+_ISO = r"^(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?:[T ].*)?$"
+_DOTTED = r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?:[T ].*)?$"
 
 
 def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
@@ -161,28 +159,22 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
 
     Raises
     ------
-    UserError : a value that is no date, or dates of which day and month cannot be told apart.
+    UserError : a value that is no date whose day and month are told apart by how it is written.
     """
-    text = pd.Series(column.unique()).astype(str).str.strip()
-    iso, dotted, slashed = (text.str.extract(form + _TIME) for form in (_ISO, _DOTTED, _SLASHED))
-    parts = iso.fillna(dotted)
-    day_first, month_first = slashed[["first", "second"]].astype(float).gt(12).any()
-    if day_first != month_first:
-        order = ("day", "month") if day_first else ("month", "day")
-        parts = parts.fillna(slashed.set_axis([*order, "year"], axis=1))
+    present = column.unique()
+    text = pd.Series(present).astype(str).str.strip()
+    parts = text.str.extract(_ISO).fillna(text.str.extract(_DOTTED))
     written = parts["year"] + "-" + parts["month"] + "-" + parts["day"]
     dates = pd.to_datetime(written, format="%Y-%m-%d", errors="coerce")
     if dates.isna().any():
         unread = dates.isna().idxmax()
-        row = int((column == column.unique()[unread]).to_numpy().argmax())
-        is_unclear = slashed["year"].notna()[unread] and day_first == month_first
-        why = "may have the day or the month first" if is_unclear else "is no date"
-        told = {"column": column.name, "row": row + 1, "text": quoted(text[unread]), "why": why}
+        row = int((column == present[unread]).to_numpy().argmax())
+        told = {"column": column.name, "row": row + 1, "text": quoted(text[unread])}
         raise states.refusal("no_date", file=file, **told)
     names = dates.dt.strftime(states.PERIODS[unit])
     if unit == "quarter":
         names += dates.dt.quarter.astype(str)
-    return column.map(dict(zip(column.unique(), names, strict=True))).astype(str)
+    return column.map(dict(zip(present, names, strict=True))).astype(str)
 
 
 def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
@@ -521,20 +513,21 @@ SCHEMA = 1
 
 
 def _check_shape(state: WatchState) -> None:
-    """Refuse a state with a single label, or a tally cut off, or gaps that are not watched."""
-    ends_of_marks = chain(*(mark.limits.values() for mark in state.marks))
-    if len(state.names) not in (0, 2) or any(len(ends) != 3 for ends in ends_of_marks):
+    """Refuse what only a stranger has sealed: its parts do not belong together."""
+    named = [state.shares, *(mark.limits for mark in state.marks[-1:])]
+    watched = {gap.name for gap in quantities(state)[0]} if any(named) else set()
+    fits = (
+        len(state.names) in (0, 2)
+        and all({*names} == watched for names in named)
+        and all(len(ends) == 3 for mark in state.marks for ends in mark.limits.values())
+        and all(len(of.labels) == sum(part.rows for part in of.parts) for of in state.periods)
+        and len(state.seen) % (_KEY + 1) == 0
+        and all(map(str.isdecimal, state.seen[_KEY :: _KEY + 1]))
+    )
+    if not fits:
         raise ValueError("it is of another shape")
-    if len(state.seen) % (_KEY + 1) or not all(map(str.isdecimal, state.seen[_KEY :: _KEY + 1])):
-        raise ValueError("what it has of the rows that were seen is cut off")
-    for mark in state.marks:
-        for sums in mark.counts.values():
-            np.asarray(sums, float)  # ValueError where they are no numbers
-    named = [state.shares, *[mark.limits for mark in state.marks[-1:]]]
-    if any(named):
-        watched = {gap.name for gap in quantities(state)[0]}
-        if any({*names} != watched for names in named):
-            raise ValueError("it holds other gaps than are watched")
+    for sums in chain(*(mark.counts.values() for mark in state.marks)):
+        np.asarray(sums, float)  # ValueError where they are no numbers
 
 
 class WatchFile(JsonFile[WatchState]):
@@ -851,13 +844,15 @@ def _as_watched(groups: pd.DataFrame, watched: Mapping[str, Sequence[str]]) -> p
     groups, watched : the groups of rows (n,), and those of the first look, of each attribute.
     """
     whole = partial(re.sub, r"(?<!\S)(-?\d+)\.0+(?!\S)", r"\1")
-    changed = {}
+
+    def watched_name(name: str, names: Sequence[str]) -> str:
+        alike = (other for other in names if whole(other) == whole(name))
+        return name if name in names else next(alike, name)
+
     for attribute, names in watched.items():
-        name_of = {whole(name): name for name in names} | {name: name for name in names}
-        present = groups[attribute].unique()
-        found = {name: name_of.get(name, name_of.get(whole(name), name)) for name in present}
-        changed[attribute] = groups[attribute].map(found)
-    return groups.assign(**changed)
+        found = {name: watched_name(name, names) for name in groups[attribute].unique()}
+        groups = groups.assign(**{attribute: groups[attribute].map(found)})
+    return groups
 
 
 def _unwatched(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> dict[str, int]:

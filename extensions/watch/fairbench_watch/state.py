@@ -182,11 +182,11 @@ class Milestone:
     limits: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 
-_MOST_POINTS = 200
+_MOST_POINTS = 100
 
 
 def drawn(marks: Sequence[Milestone]) -> list[Milestone]:
-    """Return the last mark and at most 200 others, evenly; they stay until every other one goes."""
+    """Return the last mark and at most 100 others, evenly; they stay until every other one goes."""
     apart = 1 << (max(len(marks) - 2, 0) // _MOST_POINTS).bit_length()
     return [*marks[:-1:apart], *marks[-1:]]
 
@@ -274,11 +274,6 @@ class _Period:
     name: str
     parts: tuple[_SeenRows, ...]
     labels: str  # a sign a row: 0, 1, or ? where it is not known yet
-
-    def __post_init__(self) -> None:
-        """Refuse labels of other rows."""
-        if len(self.labels) != sum(part.rows for part in self.parts):
-            raise ValueError(f"period '{self.name}' has not one label a row")
 
 
 def spelling(name: str) -> str:

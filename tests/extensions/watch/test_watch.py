@@ -353,8 +353,8 @@ def test_people_who_are_alike_by_chance_are_all_counted(watch):
 DAMAGES = {
     "its schema is 9": lambda content: {"schema": 9},
     "colour": lambda content: {"options": {"colour": "red", "path": ""}},
-    "not one label a row": lambda content: {"periods": [{"name": "", "parts": [], "labels": "01"}]},
-    "is cut off": lambda content: {"seen": content["seen"][:-3]},
+    "another shape": lambda content: {"periods": [{"name": "", "parts": [], "labels": "01"}]},
+    "of another shape": lambda content: {"seen": content["seen"][:-3]},
     "or is damaged": lambda content: '{"schema": 1',
 }
 
@@ -442,7 +442,7 @@ def test_it_does_not_matter_when_is_looked(watch):
 
 @pytest.mark.thorough
 def test_limits_are_computed_where_charts_show_them(watch):
-    """A long watch has many marks, and charts of at most 200 and the last."""
+    """A long watch has many marks, and charts of at most 100 and the last."""
     table = exact(2000).assign(week=np.arange(2000) // 4)
     marks, later = (
         watch(table.head(number), "weeks", time="week", **PARITY).marks for number in (1800, 2000)
@@ -450,7 +450,7 @@ def test_limits_are_computed_where_charts_show_them(watch):
     kept = {mark.row: mark.limits for mark in marks if mark.limits}
     assert len(marks) == 450
     assert [*kept] == [mark.row for mark in drawn(marks)]
-    assert 100 < len(kept) <= 201
+    assert 50 < len(kept) <= 101
     assert kept.items() <= {mark.row: mark.limits for mark in later}.items()
     assert all(mark.limits for mark in drawn(later))
 
@@ -522,7 +522,7 @@ def pairs():
 
 
 def test_limits_are_those_of_halving_with_a_fraction_of_the_evidence(pairs, monkeypatch):
-    """Twenty halvings either side take 40 evidences a pair."""
+    """Twenty halvings either side, which end within 2e-6, take 40 evidences a pair."""
     usual, computed = sequences.log_evidence, []
     rates = [x / np.maximum(n, 1) for x, n in (pairs[:2], pairs[2:4])]
     defined = np.minimum(pairs.first_size, pairs.second_size) > 0
@@ -538,8 +538,8 @@ def test_limits_are_those_of_halving_with_a_fraction_of_the_evidence(pairs, monk
 
     monkeypatch.setattr(sequences, "log_evidence", counted)
     limits = pairs.limits(9.0)
-    assert np.array_equal(limits.lower[defined], low[defined])
-    assert 0 < sum(computed) <= 13 * 200
+    np.testing.assert_allclose(limits.lower[defined], low[defined], atol=2e-6)
+    assert 0 < sum(computed) <= 20 * 200
     within = pairs.within_limits(9.0)
     assert (within[0] >= limits.lower).all()
     assert (within[1] <= limits.upper).all()

@@ -292,7 +292,7 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     folders = list(map(_folder_of, runs))
     try:
         sweeps = [(sweep, tuple(run.id for run in runs))]
-        logged = tracking.sync(folders, sweeps, ask=False)
+        logged = tracking.sync(folders, sweeps)
     except TrackingError as error:
         later = tracking.later(folders[0].results)
         print_line(f"warning: not logged: {error}; `{later}` logs it later")

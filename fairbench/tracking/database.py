@@ -12,7 +12,6 @@ import os
 import sqlite3
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,33 +45,26 @@ def _template() -> Path:
 
 
 @contextlib.contextmanager
-def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[None]:
+def exclusive(address: str, seconds: float) -> Iterator[None]:
     """Lock a local database while it is opened and written; a server needs no lock.
 
-    Several processes that open a new sqlite store at once would all migrate it. A damaged database
-    is set aside, and a new one made.
+    Several processes that open a new sqlite store at once would all migrate it.
 
     Parameters
     ----------
     seconds : how long to wait for it.
-    whole : whether it is read whole, however large, to see whether it is damaged.
 
     Raises
     ------
     BusyError : another process holds it, or writes it, for so many seconds by now.
-    UserError : it is no file.
+    UserError : it is no database that can be written.
     """
     if not address.startswith(SCHEME):
         yield
         return
     path = Path(address.removeprefix(SCHEME))
     with locked(path.with_name(f"{path.name}.lock"), seconds=seconds):
-        if path.is_dir():  # for which MLflow would wait two minutes
-            raise UserError(f"{path} is a folder: move it away")
-        if path.exists() and _is_damaged(path, seconds, whole=whole):
-            files.set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
-            for journal in ("wal", "shm"):
-                path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
+        _check(path, seconds)
         if not path.exists() and _template().is_file():
             content = _template().read_bytes()
             if local(path):  # sqlite writes ahead to it: a commit then costs far less
@@ -82,60 +74,27 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
         yield
 
 
-_CHECKED = 1 << 23  # bytes of a database that is read whole even by a run, in a moment
-
-
-def _is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
-    """Return whether a file is not a database that can be written and read completely.
-
-    It is read through sqlite alone: whoever else opens and closes it frees this process's locks.
+def _check(path: Path, seconds: float) -> None:
+    """Refuse a database that sqlite cannot write, for which MLflow would wait two minutes.
 
     Raises
     ------
     BusyError : a program writes it, for so many seconds by now.
+    UserError : it is damaged, or is no file.
     """
-    size = path.stat().st_size
-    if not size:
-        return True
+    if not path.exists():
+        return
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=seconds)) as database:
             # One whose header says that it is read-only can be read, and is never written again.
             database.execute("BEGIN IMMEDIATE")
             database.rollback()
-            if size > _CHECKED and not whole:
-                return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            integrity = database.execute("PRAGMA integrity_check(1)").fetchone()
-            for (name,) in database.execute(_TABLES).fetchall():
-                # Every row, as sqlite's check does not look whether a text is one.
-                deque(database.execute(f'SELECT * FROM "{name}"'), maxlen=0)
-            return integrity != ("ok",) or _lacks_columns(path)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        # Python's own errors, of bytes that are not valid text, have no error code.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            database.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise BusyError("a program that writes it") from error
-        if code == sqlite3.SQLITE_READONLY:
-            return os.access(path, os.W_OK)
-        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
-_COLUMNS = (
-    "SELECT tables.name, columns.name FROM sqlite_master AS tables, "
-    "pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'"
-)
-
-
-def _lacks_columns(path: Path) -> bool:
-    """Return whether a database lacks tables or columns that one of its version has."""
-    if not _template().is_file():
-        return False
-    versions, columns = [], []
-    for file in (_template(), path):
-        with contextlib.closing(sqlite3.connect(file, timeout=1)) as database:
-            versions.append(database.execute("SELECT version_num FROM alembic_version").fetchall())
-            columns.append(set(database.execute(_COLUMNS)))
-    return versions[0] == versions[1] and not columns[0] <= columns[1]
+        told = "move it away, and `fairbench sync` logs every run to a new one"
+        raise UserError(f"{path}: {error}: {told}") from error
 
 
 def stamp(path: Path) -> Stamp:

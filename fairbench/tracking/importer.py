@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import shlex
 import tempfile
@@ -24,7 +23,6 @@ from functools import partial
 from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
-from urllib.parse import urlencode
 
 from fairbench.core import files, memory
 from fairbench.core.errors import UserError, warn
@@ -76,6 +74,7 @@ _MEANINGS = {
     "Connection aborted": "the connection broke off",
     "Max retries": "no connection",
     "valid JSON": "the answer is not one of MLflow",
+    "malformed": "it is damaged: move it away, and `fairbench sync` logs every run to a new one",
 }
 
 
@@ -184,10 +183,8 @@ class Tracking:
         words = [f"{name}={value}" for name, value in options.items() if value not in usual]
         return shlex.join(["fairbench", "sync", *words])
 
-    def sync(
-        self, folders: Iterable[Run], sweeps: Iterable[Sweep] = (), *, ask: bool = True
-    ) -> dict[str, str]:
-        """Log the finished runs among `folders` that are not logged; return run id -> MLflow id.
+    def sync(self, folders: Iterable[Run], sweeps: Iterable[Sweep] = ()) -> dict[str, str]:
+        """Log finished runs of a results folder that are not logged; return run id -> MLflow id.
 
         Logging a run twice logs it once; a run whose metrics were recomputed, or whose logging was
         cut short, has its entry replaced, as has one of another version.
@@ -195,8 +192,6 @@ class Tracking:
         Parameters
         ----------
         sweeps : the sweeps with whose names their runs are tagged; tags of other sweeps stay.
-        ask : whether files of runs that the note has, and all of a large local database, are read
-            to see whether they are damaged.
 
         Raises
         ------
@@ -204,26 +199,23 @@ class Tracking:
             results folder, or to this database, for longer than is waited.
         """
         runs = [folder for folder in folders if folder.environment]
-        if ask:
-            runs = list(filter(_is_whole, runs))
+        if not runs:
+            return {}
         swept = _sweeps_of_runs(sweeps)
         if (noted := self._noted(runs, swept)) is not None:
             return noted
-        if not ask:
-            runs = list(filter(_is_whole, runs))
-        with self._alone(runs):
-            sent = partial(self._send, runs, swept)
-            logged, before, after = self.ask(sent, whole=ask, runs=len(runs))
-            self._note(runs, logged, before, after)
+        results, runs = runs[0].results, list(filter(_is_whole, runs))
+        with self._alone(results):
+            sent = partial(self._send, results, runs, swept)
+            logged = self.ask(sent, runs=len(runs))
         return {run_id: entry.id for run_id, entry in logged.items()}
 
-    def ask(self, work: Callable[[MlflowClient], T], *, whole: bool = False, runs: int = 1) -> T:
+    def ask(self, work: Callable[[MlflowClient], T], *, runs: int = 1) -> T:
         """Return what `work` returns, which asks MLflow; every answer counts as a step.
 
         Parameters
         ----------
         runs : how many runs it is about.
-        whole : whether a local database, however large, is first read completely to check it.
 
         Raises
         ------
@@ -244,7 +236,7 @@ class Tracking:
             return work(cast("MlflowClient", _Client(MlflowClient(tracking_uri=address), progress)))
 
         try:
-            with exclusive(address, idle_s, whole=whole):
+            with exclusive(address, idle_s):
                 if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
                     idle_s = max(idle_s, _LOCAL_S)
                 return in_time(
@@ -259,35 +251,36 @@ class Tracking:
             gc.unfreeze()
 
     @contextlib.contextmanager
-    def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
-        """Lock the results folders, so that no other process logs their runs a second time."""
+    def _alone(self, results: Path) -> Iterator[None]:
+        """Lock the results folder, so that no other process logs its runs a second time."""
         # A holder of the lock gives up by itself if the server does not answer, unless it was
         # stopped.
         patience = None if isinf(self.total_s) else max(self.idle_s, self.total_s / 3)
+        path = results / "locks" / "tracking.lock"
         with contextlib.ExitStack() as stack:
-            for results in sorted({folder.results for folder in runs}):
-                path = results / "locks" / "tracking.lock"
-                with contextlib.suppress(OSError):  # who may not write there cannot lock it
-                    try:
-                        stack.enter_context(locked(path, seconds=patience, silence=_SILENCE))
-                    except BusyError as error:
-                        raise TrackingError(f"{results} is being logged by {error}") from error
+            with contextlib.suppress(OSError):  # who may not write there cannot lock it
+                try:
+                    stack.enter_context(locked(path, seconds=patience, silence=_SILENCE))
+                except BusyError as error:
+                    raise TrackingError(f"{results} is being logged by {error}") from error
             yield
 
     def _send(
-        self, runs: Sequence[Run], swept: _Swept, client: MlflowClient
-    ) -> tuple[dict[str, _Entry], Stamp, Stamp]:
+        self, results: Path, runs: Sequence[Run], swept: _Swept, client: MlflowClient
+    ) -> dict[str, _Entry]:
         """Log the runs that are not in MLflow yet, and remove what else MLflow has of them.
+
+        The results folder then notes that they are in a local database. Nothing is noted of a
+        server, or on a disk whose stamps do not tell every change.
 
         Returns
         -------
-        The entries by run id, and the stamps of a local database before and after.
+        The entries by run id.
         """
         file = _database(self.address)
-        before = stamp(file) if file else ()
+        noted = read_note(results, self._place(file), stamp(file)) if file else {}
         experiment = self.experiment_id(client)
         ids = [folder.id for folder in runs]
-        noted = self._read_notes(runs, file, before) if file else {}
         others = 0 if noted.keys() & {*ids} else len(noted)
         existing = _logged_entries(client, experiment, ids, others)
         names: set[str] = set()  # of the metrics that MLflow is told of
@@ -313,46 +306,25 @@ class Tracking:
             for entry in found:
                 if entry.id != kept.id:
                     client.delete_run(entry.id)
-            logged[folder.id] = kept._replace(sweeps=sweeps)
+            fingerprint = folder.environment["fingerprint"]
+            logged[folder.id] = kept._replace(fingerprint=fingerprint, sweeps=sweeps)
         if names:
             _set_view(client, experiment, names)
-        return logged, before, settle(file) if file else ()
+        if file and local(file):
+            _write_note(results, self._place(file), settle(file), noted | logged)
+        return logged
 
     def _noted(self, runs: Sequence[Run], swept: _Swept) -> dict[str, str] | None:
         """Return run id -> MLflow id if all are noted to be in this database, with their sweeps."""
         if not (file := _database(self.address)):
             return None
-        noted = self._read_notes(runs, file, stamp(file))
+        noted = read_note(runs[0].results, self._place(file), stamp(file))
         for folder in runs:
             entry = noted.get(folder.id, _Entry("", ""))
             sweeps = with_sweeps(entry.sweeps, [name for name, _ in swept.get(folder.id, [])])
             if (entry.fingerprint, entry.sweeps) != (folder.environment["fingerprint"], sweeps):
                 return None
         return {folder.id: noted[folder.id].id for folder in runs}
-
-    def _read_notes(self, runs: Sequence[Run], file: Path, now: Stamp) -> dict[str, _Entry]:
-        """Return what the results folders of runs note to be in a database."""
-        noted: dict[str, _Entry] = {}
-        for results in {folder.results for folder in runs}:
-            noted |= read_note(results, self._place(file), now)
-        return noted
-
-    def _note(
-        self, runs: Sequence[Run], logged: Mapping[str, _Entry], before: Stamp, after: Stamp
-    ) -> None:
-        """Note in the results folders that runs are in this database, which was written so.
-
-        Nothing is noted of a server, or on a disk whose stamps do not tell every change.
-        """
-        if not (file := _database(self.address)) or not local(file):
-            return
-        for results in {folder.results for folder in runs}:
-            noted = read_note(results, self._place(file), before)
-            for folder in runs:
-                if folder.results == results:
-                    fingerprint = folder.environment["fingerprint"]
-                    noted[folder.id] = logged[folder.id]._replace(fingerprint=fingerprint)
-            _write_note(results, self._place(file), after, noted)
 
     def experiment_id(self, client: MlflowClient) -> str:
         """Return the id of the experiment, created with an absolute place for artifacts if new."""
@@ -409,7 +381,7 @@ def _logged(batch: tuple[Tracking, Sequence[Run], Sweep]) -> bool:
     """Log runs of a sweep; return whether they are."""
     tracking, runs, sweep = batch
     try:
-        tracking.sync(runs, [sweep], ask=False)
+        tracking.sync(runs, [sweep])
     except (UserError, OSError):
         return False
     return True
@@ -542,45 +514,24 @@ def _log(
     return run_id
 
 
-_COMPARED = 50
-
-
 def links(tracking: Tracking, site: str, results: Path) -> list[str]:
-    """Return lines with the addresses of the experiment and of the latest sweep's comparison.
+    """Return lines with the addresses of the experiment and of the latest sweep's charts.
 
     Raises
     ------
     TrackingError : MLflow is down, or does not get on.
     """
-    sweep, swept = next(reversed(read_sweeps(results)), ("", ()))
+    sweep, _ = next(reversed(read_sweeps(results)), ("", ()))
 
-    def found(client: MlflowClient) -> tuple[str, dict[str, list[_Entry]]]:
-        """Set the columns of the page of runs; return the experiment and its logged runs."""
+    def found(client: MlflowClient) -> str:
+        """Set the columns of the page of runs; return the experiment."""
         experiment = tracking.experiment_id(client)
         metric_columns = _set_view(client, experiment)
         if sweep:
             tag, view = entries.SHARED + entries.SWEEP_VIEW, entries.view(metric_columns, sweep)
             client.set_experiment_tag(experiment, tag, view)
-        return experiment, _logged_entries(client, experiment, swept)
+        return experiment
 
-    experiment, logged = tracking.ask(found)
-    runs = f"{site}/#/experiments/{experiment}/runs?viewStateShareKey="
-    lines = [f"runs: {runs}{entries.VIEW}"]
-    of_sweep = [logged[run][0] for run in swept if run in logged]
-    if len(of_sweep) > 1:
-        shown = [entry.id for entry in of_sweep[:_COMPARED]]
-        address = _comparison(site, shown, experiment)
-        counts = f"{len(shown)} of {len(swept)} runs compared"
-        lines.append(f"the latest sweep, {counts}: {address}")
-        mark = entries.sweep_mark(sweep)
-        if sweep and all(mark in entry.sweeps for entry in of_sweep):
-            charts = f"{runs}{entries.SWEEP_VIEW}&compareRunsMode=CHART"
-            lines.append(f"the latest sweep in charts: {charts}")
-    return lines
-
-
-def _comparison(site: str, runs: Sequence[str], experiment: str) -> str:
-    """Return the address of the page that compares runs."""
-    parts = {"runs": list(runs), "experiments": [experiment]}
-    plain = {name: json.dumps(ids, separators=(",", ":")) for name, ids in parts.items()}
-    return f"{site}/#/compare-runs?{urlencode(plain)}"
+    runs = f"{site}/#/experiments/{tracking.ask(found)}/runs?viewStateShareKey="
+    charts = f"the latest sweep: {runs}{entries.SWEEP_VIEW}&compareRunsMode=CHART"
+    return [f"runs: {runs}{entries.VIEW}", *[charts] * bool(sweep)]

@@ -53,9 +53,9 @@ def test_experiment_shows_each_run_once(tmp_path):
     with served(cwd, stdout=subprocess.PIPE) as (server, _):
         runs, latest = (server.stdout.readline().strip() for _ in range(2))
         document = page(runs.removeprefix("runs: "), "simulated, xgboost, ensemble", profile)
-        compared = "the latest sweep, 2 of 2 runs compared: "
-        assert latest.startswith(f"{compared}http://127.0.0.1:")
-        page(latest.removeprefix(compared), "Comparing 2 Runs", profile)
+        charts = "the latest sweep: "
+        assert latest.startswith(f"{charts}http://127.0.0.1:")
+        page(latest.removeprefix(charts), "parity/equalized_odds", profile)
     plain = re.sub(r"<(style|script).*?</\1>", "", document, flags=re.DOTALL)
     shown = html.unescape(re.sub(r"(<[^>]*>\s*)+", "|", plain))
     for method in METHODS:

@@ -16,7 +16,7 @@ from fairbench.core.files import write_cache
 from fairbench.evaluation.summary import HEADLINES, summarise
 from fairbench.tracking import entries
 from fairbench.tracking.database import stamp
-from fairbench.tracking.importer import NOTE, _comparison, _Entry, _write_note, read_note
+from fairbench.tracking.importer import NOTE, _Entry, _write_note, read_note
 
 # mlflow.utils.validation: on Windows, too, a name has these characters and is a normal path.
 ALLOWED, LONGEST = re.compile(r"[/\w.\- ]*"), 250
@@ -265,13 +265,7 @@ def test_a_stamp_is_of_the_file_and_of_what_is_written_ahead(tmp_path):
     assert stamp(path)[:4] == alone != stamp(path)
 
 
-# Links of the UI; ports that cannot be served at.
-
-
-def test_a_comparison_is_an_address_that_a_browser_takes():
-    address = _comparison("http://127.0.0.1:5000", ["a", "b"], "1")
-    expected = "runs=%5B%22a%22%2C%22b%22%5D&experiments=%5B%221%22%5D"
-    assert address == f"http://127.0.0.1:5000/#/compare-runs?{expected}"
+# Ports that cannot be served at.
 
 
 def test_a_port_in_use_is_refused(tmp_path, monkeypatch):

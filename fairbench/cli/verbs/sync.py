@@ -58,8 +58,8 @@ _LOOK_S = 0.1  # between looks at whether it has ended, or is to end
 def _serve(results: Path = RESULTS, port: int = option(5000)) -> int:
     """Print where the runs are to be seen, and serve them until interrupted.
 
-    There is a link to all runs, and one to the latest sweep, compared. The server ends with this
-    command: on Ctrl-C, when it is terminated, or its terminal is closed. None is started where
+    There is a link to all runs, and one to the charts of the latest sweep. The server ends with
+    this command: on Ctrl-C, when it is terminated, or its terminal is closed. None is started where
     MLflow's address is that of a server.
 
     Parameters

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fairbench.core.arrays import Floats, Mask
-from fairbench.core.errors import UserError, check_choice, unknown_name
+from fairbench.core.errors import check_choice
 from fairbench.data.columns import MulticlassScores, read_class_scores
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
@@ -65,24 +64,21 @@ class ScoreFile(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class MulticlassFile(Source):
-    """A table of predictions in one of two formats.
+    """A table of predictions, separated by spaces, in one of two formats.
 
     With a header: `target`, `prediction` and `confidence` name the columns of the true class, the
     predicted class and its probability. Without one, where all three are left out: the true
-    class, then the probabilities of all classes.
+    class, then the probabilities of all classes, 0 .. C - 1.
 
     Attributes
     ----------
-    sha256 : may be left out. separator : between fields, one character.
-    classes : names in order; of a file without a header 0 .. C - 1, if left out.
+    sha256 : may be left out.
     """
 
     sha256: str = ""
-    separator: str = " "
     target: str = ""
     prediction: str = ""
     confidence: str = ""
-    classes: Sequence[str] = ()
 
     def scores(self, archive: Archive) -> MulticlassScores:
         """Read the file.
@@ -91,27 +87,22 @@ class MulticlassFile(Source):
         ------
         UserError : a file that is not there or not as described; names row and column.
         """
-        content, classes = archive.read(self), tuple(map(str, self.classes))
+        content = archive.read(self)
         if self.target:
             names = (self.target, self.prediction, self.confidence)
-            frame = read_table(content, self.path, separator=self.separator, only=names)
+            frame = read_table(content, self.path, separator=" ", only=names)
             return read_class_scores(
                 frame,
                 self.path,
                 target=self.target,
                 prediction=self.prediction,
                 columns=[self.confidence],
-                classes=classes,
             )
-        width = len(header(content, self.path, self.separator)) - 1
-        classes = classes or tuple(map(str, range(width)))
+        classes = tuple(map(str, range(len(header(content, self.path, " ")) - 1)))
         columns = [f"probability of {name}" for name in classes]
         types = {_TARGET: "string", **dict.fromkeys(columns, "float64")}
-        frame = read_typed(content, self.path, types, names=list(types), separator=self.separator)
+        frame = read_typed(content, self.path, types, names=list(types), separator=" ")
         return read_class_scores(frame, self.path, target=_TARGET, columns=columns, classes=classes)
-
-
-# Pools of rows from columns, which are checked.
 
 
 def partly_labelled(
@@ -120,54 +111,18 @@ def partly_labelled(
     label: ArrayLike | None = None,
     *,
     prediction: ArrayLike | None = None,
-    reference: Hashable | None = None,
+    reference: Hashable,
 ) -> PartlyLabelled:
-    """Return a pool of rows, with columns checked and groups coded.
+    """Return a pool of rows with groups coded: the reference, then the others by name.
 
     Parameters
     ----------
     label : NaN or None where unknown; none at all if left out.
     prediction : `score` > 0.5 if left out.
-    reference : the group differences start from; the largest if left out.
-
-    Raises
-    ------
-    UserError : unequal lengths, a value that cannot be, an unknown reference group.
     """
-    scores = _numbers(score, "score")
-    labels = np.full(len(scores), np.nan) if label is None else _numbers(label, "label")
-    decisions = scores > 0.5 if prediction is None else _numbers(prediction, "prediction")
-    column = pd.Series(np.asarray(group, dtype=object))
-    columns = {"score": scores, "group": column, "label": labels, "prediction": decisions}
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise UserError(f"columns of unequal lengths ({listed}); give one value a row to each")
-    if not len(scores):
-        raise UserError("no rows: give at least one prediction")
-    _refuse("score", scores, ~((scores >= 0) & (scores <= 1)), "a probability")
-    _refuse("label", labels, ~np.isin(labels, (0, 1)) & ~np.isnan(labels), "0, 1 or missing")
-    _refuse("prediction", decisions, ~np.isin(decisions, (0, 1)), "0 or 1")
-    _refuse("group", column.to_numpy(), column.isna().to_numpy(), "a label")
-    names = list(column.value_counts().index)  # the largest group first
-    first = names[0] if reference is None else reference
-    if first not in names:
-        raise unknown_name("reference group", str(reference), map(str, names))
-    groups = (first, *sorted((name for name in names if name != first), key=str))
-    codes = pd.Categorical(column, categories=list(groups)).codes
-    return PartlyLabelled(
-        scores, decisions.astype(np.int64), codes.astype(np.int64), labels, groups
-    )
-
-
-def _numbers(values: ArrayLike, name: str) -> Floats:
-    try:
-        return np.asarray(pd.to_numeric(pd.Series(values)), np.float64)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"column '{name}': {str(error).splitlines()[0]}; give numbers") from error
-
-
-def _refuse(name: str, values: NDArray[np.generic], wrong: Mask, expected: str) -> None:
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise UserError(f"column '{name}' is {values[row]} in row {row + 1}; it must be {expected}")
+    scores, names = np.asarray(score, float), np.asarray(group, object)
+    labels = np.full(len(scores), np.nan) if label is None else np.asarray(label, float)
+    decisions = np.asarray(scores > 0.5 if prediction is None else prediction, np.int64)
+    groups = (reference, *sorted(set(names) - {reference}, key=str))
+    codes = pd.Categorical(names, categories=list(groups)).codes
+    return PartlyLabelled(scores, decisions, codes.astype(np.int64), labels, groups)

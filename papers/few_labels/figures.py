@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import count, dropwhile, product
 from math import ceil
 from pathlib import Path
 from statistics import NormalDist
@@ -80,14 +80,14 @@ class Population:
         return self.rates[1] - self.rates[0]
 
 
-def by_normal(population: Population, margin: float = 0.01, level: float = 0.95) -> int:
-    """Return the rows for which the gap's normal error stays within `margin` at `level`.
+def by_normal(population: Population, margin: float = 0.01) -> int:
+    """Return the rows for which the gap's normal error stays within `margin` in 95 %.
 
     z² Σ θ (1 - θ) / (share x base rate) / margin².
     """
     rates = np.array(population.rates)
     variance = float((rates * (1 - rates) / population.positives).sum())
-    return ceil(NormalDist().inv_cdf((1 + level) / 2) ** 2 * variance / margin**2)
+    return ceil(NormalDist().inv_cdf(0.975) ** 2 * variance / margin**2)
 
 
 def chance(
@@ -110,25 +110,13 @@ def chance(
     return float((within & (positives > 0).all(axis=1)).mean())
 
 
-def by_simulation(
-    population: Population, *, margin: float = 0.01, level: float = 0.95, step: int = 1000
-) -> int:
-    """Return the smallest multiple of `step` whose simulated chance is at least `level`.
+def by_simulation(population: Population, *, margin: float = 0.01, step: int = 1000) -> int:
+    """Return the smallest multiple of `step` whose simulated chance is 95 %, of the same seed."""
 
-    The chance of every number of rows is simulated from the same seed.
-    """
+    def short(rows: int) -> bool:
+        return chance(population, rows, rng(0, "labels_needed"), margin=margin) < 0.95
 
-    def short(steps: int) -> bool:
-        generator = rng(0, "labels_needed")
-        return chance(population, steps * step, generator, margin=margin) < level
-
-    low, high = 0, 1
-    while short(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if short(middle) else (low, middle)
-    return high * step
+    return next(dropwhile(short, count(step, step)))
 
 
 def labels_needed() -> None:
@@ -157,7 +145,7 @@ CURVE_METHODS = {
     "beta-binomial": Method("beta_binomial"),
     "calibration, as published": Method("beta_calibration"),
     "calibration, pool noise": Method("beta_calibration", reading=POOL_NOISE),
-    "prediction-powered": Method("prediction_powered"),
+    "labels helped by scores": Method("helped_by_scores"),
     "scores as they are": Method("plug_in"),
 }
 

@@ -33,14 +33,15 @@ from fairbench.components.datasets import adult, bank, compas, german, ricci
 from fairbench.components.papers import CONF
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.released_scores import ScoreFile, partly_labelled
-from fairbench.core.arrays import Codes, Floats, Mask, Rows, integer_seed, rng
-from fairbench.core.errors import UserError
+from fairbench.core.arrays import Codes, Floats, Rows, integer_seed, rng
 from fairbench.core.files import write_text
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
 from fairbench.data.tables import read_table
 from fairbench.inference import few_labels
 from fairbench.inference.posterior import central_interval
+from fairbench.inference.rates import difference_limits, rate_limits
+from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import (
     Counts,
@@ -256,29 +257,11 @@ def true_difference(table: few_labels.PartlyLabelled, rate: Rate) -> float:
     return float(difference(rate, everyone_else(table.counts()))[0])
 
 
-# Rates of the labelled rows alone, and what an estimate says of a difference.
+# Rates of the labelled rows alone.
 
 
-@dataclass(frozen=True)
-class _RateEstimate:
-    """A rate of every group; NaN where it is undefined.
-
-    Attributes
-    ----------
-    value, error : (G,) estimates and standard errors, independent between groups.
-    """
-
-    value: Floats
-    error: Floats
-
-    def differences(self) -> _RateEstimate:
-        """Return every other group minus the reference, (G - 1,)."""
-        error = np.hypot(self.error[1:], self.error[0])
-        return _RateEstimate(self.value[1:] - self.value[0], error)
-
-
-def frequentist(counts: Counts, rate: Rate) -> _RateEstimate:
-    """Estimate a rate of every group by that of its labelled rows.
+def frequentist(counts: Counts, rate: Rate) -> tuple[Floats, Floats]:
+    """Return the rate of every group's labelled rows and its standard error, (G,) each.
 
     The variance is the delta method's for a ratio of multinomial sums, which is p (1 - p) / n for
     a proportion: none at all where all labelled rows agree, so the interval is then too short.
@@ -291,7 +274,7 @@ def frequentist(counts: Counts, rate: Rate) -> _RateEstimate:
     residual = np.array(rate.numerator) - value[:, None] * np.array(rate.denominator)
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt((counts * residual**2).sum(axis=-1)) / (counts @ np.array(rate.denominator))
-    return _RateEstimate(value, error)
+    return value, error
 
 
 def beta_parameters(counts: Counts, rate: Rate, prior: float = 1.0) -> tuple[Floats, Floats]:
@@ -301,14 +284,8 @@ def beta_parameters(counts: Counts, rate: Rate, prior: float = 1.0) -> tuple[Flo
     ----------
     prior : both parameters of the Beta prior: 1, uniform, is what the paper states; its tables
         agree with 1/2.
-
-    Raises
-    ------
-    UserError : a rate that is no proportion of rows, such as the F1 score.
     """
     top, bottom = np.array(rate.numerator), np.array(rate.denominator)
-    if (bottom > 1).any() or (top > bottom).any():
-        raise UserError(f"{rate.name} is no proportion of rows; beta_binomial needs one")
     successes = counts @ top
     return prior + successes, prior + counts @ bottom - successes
 
@@ -324,74 +301,6 @@ def beta_binomial(
     """Draw a rate of every group from its Beta posterior, (..., G, 4) -> (T, ..., G)."""
     successes, failures = beta_parameters(counts, rate, prior)
     return generator.beta(successes, failures, size=(draws, *successes.shape))
-
-
-# Enough for the two tuned weights to settle; the first is the untuned estimate's.
-_ROUNDS = 3
-
-
-def prediction_powered(
-    table: few_labels.PartlyLabelled, rate: Rate, *, power: float | None = None
-) -> _RateEstimate:
-    """Estimate a rate of every group in the pool, labelled rows being a random sample of it.
-
-    With m = numerator - rate * denominator of a row and f its expectation under the score, the
-    estimate solves power mean_all(f) + mean_labelled(m - power f) = 0. The error is that of the
-    labelled mean, with the finite pool's correction.
-
-    Parameters
-    ----------
-    power : how far scores are trusted, lambda: 1 is the plain form, 0 uses labelled rows alone;
-        without it, it is tuned to the smallest error within [0, 1], which takes 20 labels a group
-        or more.
-
-    Returns
-    -------
-    Estimates; NaN for a group with fewer than two labels or where the rate is undefined.
-    """
-    estimates, rounds = [], _ROUNDS if power is None else 1
-    for group in range(table.n_groups):
-        rows = np.flatnonzero(table.group == group)
-        has_label = ~np.isnan(table.label[rows])
-        value, error, weight = np.nan, np.nan, 1.0 if power is None else power
-        observed = _terms(rate, table.label[rows[has_label]], table.prediction[rows[has_label]])
-        expected = _terms(rate, table.score[rows], table.prediction[rows])
-        # Two labels are the fewest that have a spread.
-        for _ in range(rounds if has_label.sum() > 1 else 0):
-            value, error, weight = _solve(observed, expected, has_label, weight)
-        estimates.append((value, error))
-    return _RateEstimate(*np.array(estimates).T)
-
-
-def _solve(
-    observed: Floats, expected: Floats, has_label: Mask, weight: float
-) -> tuple[float, float, float]:
-    """Return the estimate, its error, and the weight that would make the error smallest.
-
-    Parameters
-    ----------
-    observed : (2, L) numerator and denominator of labelled rows.
-    expected : (2, n) of all rows.
-    """
-    corrected = observed - weight * expected[:, has_label]
-    top, bottom = corrected.mean(axis=1) + weight * expected.mean(axis=1)
-    if bottom <= 0:
-        return float("nan"), float("nan"), weight
-    value = top / bottom
-    m, f = (terms[0] - value * terms[1] for terms in (observed, expected[:, has_label]))
-    labelled, rows = len(m), len(has_label)
-    variance = np.var(m - weight * f, ddof=1) / labelled * (1 - labelled / rows)
-    spread = np.var(f, ddof=1)
-    best = float(np.clip(np.cov(m, f)[0, 1] / spread, 0, 1)) if spread > 0 else 0.0
-    return float(value), float(np.sqrt(variance) / bottom), best
-
-
-def _terms(rate: Rate, probability: Floats, prediction: Codes) -> Floats:
-    """Return expected numerator and denominator of rows with a probability of label 1, (2, n)."""
-    weights = np.array([rate.numerator, rate.denominator], dtype=np.float64)
-    terms: Floats = weights[:, prediction] * (1 - probability)
-    terms += weights[:, 2 + prediction] * probability
-    return terms
 
 
 def expected_l1_error(calibrated: Floats, optimal: Floats) -> float:
@@ -460,7 +369,7 @@ _FAMILIES = {
 }
 # What a calibration posterior can be read as: the paper's intervals, those with the scatter of
 # unlabelled labels around their calibrated probability, and what the published script makes of it.
-AS_PUBLISHED, POOL_NOISE, FAULTS = READINGS = ("as published", "pool noise", "faults")
+AS_PUBLISHED, POOL_NOISE, FAULTS = "as published", "pool noise", "faults"
 _NORMAL = 1.96
 _DRAWS = 512  # the text has 800: a mean over many runs needs few
 
@@ -473,7 +382,7 @@ class Method:
     ----------
     scale : what the standard deviations of the priors are multiplied by.
     prior : both parameters of the Beta prior of labels alone: 1 in the text.
-    reading : one of `READINGS`, of a calibration.
+    reading : `AS_PUBLISHED`, `POOL_NOISE` or `FAULTS`, of a calibration.
     """
 
     name: str
@@ -493,80 +402,79 @@ def intervals(
     method: Method,
     rates: Sequence[Rate],
     generator: np.random.Generator,
-    readings: Sequence[str] = (),
 ) -> Floats:
-    """Return estimate, lower and upper end of the differences for every label subset, (K, R, 3).
+    """Return estimate, lower and upper end of the differences for every label subset, (R, K, 3).
 
     The groups are modelled one by one; everyone outside the reference group is their mean by
     size, which is how the published numbers come out.
-
-    Parameters
-    ----------
-    readings : what a calibration is read as for each rate; the method's own if there are none.
     """
     if method.name in _FAMILIES:
-        asked = list(zip(rates, readings or [method.reading] * len(rates), strict=True))
-        return _calibrated(table, subsets, method, asked, generator)
-    said = []
-    for rate in rates:
-        if method.name == "plug_in":
-            drawn = difference(rate, everyone_else(few_labels.plug_in_draws(table, generator)))
-            centre = difference(rate, everyone_else(few_labels.plug_in(table)))[0]
-            values = np.tile([centre, *central_interval(drawn[:, 0])], (len(subsets), 1))
-        elif method.name == "beta_binomial":
-            counts = np.array([table.counts(rows) for rows in subsets])
-            groups = beta_binomial(counts, rate, generator, prior=method.prior, draws=_DRAWS)
-            values = _summaries(_by_size(groups, table))
-        else:
-            values = np.array([_normal(table, rows, method, rate) for rows in subsets])
-        said.append(values)
-    return np.stack(said)
+        return _calibrated(table, subsets, method, rates, generator)
+    return np.stack([_of_rate(table, subsets, method, rate, generator) for rate in rates])
 
 
-def _normal(table: few_labels.PartlyLabelled, rows: Rows, method: Method, rate: Rate) -> Floats:
-    """Return an estimate and the interval of its normal error."""
-    if method.name == "frequentist":
-        rates, weights = frequentist(table.counts(rows), rate), shares(table)
-        value = rates.value[1:] @ weights - rates.value[0]
-        error = np.linalg.norm([rates.error[0], *(rates.error[1:] * weights)])
-    else:
-        two = few_labels.PartlyLabelled(
-            table.score, table.prediction, np.minimum(table.group, 1), table.label, table.groups[:2]
-        )
-        powered = prediction_powered(two.showing(rows), rate).differences()
-        value, error = powered.value[0], powered.error[0]
-    return np.array([value, value - _NORMAL * error, value + _NORMAL * error])
+def _of_rate(
+    table: few_labels.PartlyLabelled,
+    subsets: Sequence[Rows],
+    method: Method,
+    rate: Rate,
+    generator: np.random.Generator,
+) -> Floats:
+    """Return what a method without calibration says of every label subset, (K, 3)."""
+    if method.name == "beta_binomial":
+        counts = np.array([table.counts(rows) for rows in subsets])
+        groups = beta_binomial(counts, rate, generator, prior=method.prior, draws=_DRAWS)
+        return _summaries(_by_size(groups, table))
+    if method.name == "plug_in":
+        drawn = difference(rate, everyone_else(few_labels.plug_in_draws(table, generator)))
+        centre = difference(rate, everyone_else(few_labels.plug_in(table)))[0]
+        return np.tile([centre, *central_interval(drawn[:, 0])], (len(subsets), 1))
+    by_hand = _from_labels if method.name == "frequentist" else _helped_by_scores
+    return np.array([by_hand(table, rows, rate) for rows in subsets])
+
+
+def _from_labels(table: few_labels.PartlyLabelled, rows: Rows, rate: Rate) -> Floats:
+    """Return the difference among labelled rows, and the interval of its normal error."""
+    (rates, errors), weights = frequentist(table.counts(rows), rate), shares(table)
+    value = rates[1:] @ weights - rates[0]
+    reach = _NORMAL * np.linalg.norm([errors[0], *(errors[1:] * weights)])
+    return np.array([value, value - reach, value + reach])
+
+
+def _helped_by_scores(table: few_labels.PartlyLabelled, rows: Rows, rate: Rate) -> Floats:
+    """Return the difference and the interval that an audit of few labels has."""
+    columns = table.score, table.prediction, np.minimum(table.group, 1), 2
+    labelled = LabelledRows(*columns, rows, table.label[rows].astype(np.int64))
+    counts = labelled.effective_counts([rate])
+    limits = rate_limits(*(count[0] for count in counts))
+    return np.array(difference_limits(limits.take(1), limits.take(0)))
 
 
 def _calibrated(
     table: few_labels.PartlyLabelled,
     subsets: Sequence[Rows],
     method: Method,
-    asked: Sequence[tuple[Rate, str]],
+    rates: Sequence[Rate],
     generator: np.random.Generator,
 ) -> Floats:
-    """Return what the readings of one posterior say of rates, (K, R, 3) as `intervals`."""
-    model, read = _FAMILIES[method.name].scaled(method.scale), {reading for _, reading in asked}
-    fixed: dict[str, Any] = {"pool_noise": False, "label_nodes": few_labels.NODES}
+    """Return what a reading of posteriors says of rates, as `intervals`."""
+    model, noisy = _FAMILIES[method.name].scaled(method.scale), method.reading == POOL_NOISE
+    fixed: dict[str, Any] = {"pool_noise": noisy, "label_nodes": few_labels.NODES}
     family = few_labels.PosteriorFamily.of(table, generator, model=model, draws=_DRAWS, **fixed)
-    noisy, (noise,) = replace(family, pool_noise=True), generator.spawn(1)
     said = []
     for rows in subsets:
         posterior = family.posterior(rows, generator)
-        theta, counts = posterior.theta, {AS_PUBLISHED: posterior.counts}
-        if FAULTS in read:
-            counts[FAULTS] = faulty_counts(table, rows, theta)
-        if POOL_NOISE in read:
-            coefficients = family.proposal.model.coefficients(theta).reshape(len(theta), -1)
-            drawn = noisy.counts(rows, noisy.shown(rows), coefficients, noise)
-            counts[POOL_NOISE] = everyone_else(drawn)
-        draws = (
-            difference(rate, counts[reading])
-            if reading == POOL_NOISE
-            else _by_size(rate(counts[reading]), table)[:, None]
-            for rate, reading in asked
-        )
-        said.append(np.concatenate([_summaries(each) for each in draws]))
+        counts = posterior.counts
+        if method.reading == FAULTS:
+            counts = faulty_counts(table, rows, posterior.theta)
+        draws = [
+            # With noise a group may have no row of the rate.
+            difference(rate, everyone_else(counts))[:, 0]
+            if noisy
+            else _by_size(rate(counts), table)
+            for rate in rates
+        ]
+        said.append(_summaries(np.stack(draws, axis=1)))
     return np.stack(said, axis=1)
 
 
@@ -629,10 +537,12 @@ class Setting:
             return method == "beta_binomial" or (method in _FAMILIES and turned)
         return True
 
-    def method(self, name: str, scale: float) -> Method:
-        """Return a method of the published numbers under this setting."""
-        name = AROUND_0 if self.around_0 and name == APART else name
-        return Method(name, scale, prior=0.5 if self.code else 1.0)
+    def method(self, name: str, scale: float, rate: str) -> Method:
+        """Return a method of the published numbers under this setting, for a rate."""
+        faulty = self.code and name == HIERARCHY and rate != "accuracy"
+        own_name = AROUND_0 if self.around_0 and name == APART else name
+        reading = FAULTS if faulty else AS_PUBLISHED
+        return Method(own_name, scale, 0.5 if self.code else 1.0, reading)
 
     def pools(self, key: Key, thirds: int, results: Path) -> list[few_labels.PartlyLabelled]:
         """Return fully labelled people, one table a third."""
@@ -648,13 +558,12 @@ class Setting:
 
 
 TEXT = Setting()
-RELEASED = Setting("released scores", released=True)
 SETTINGS = (
     TEXT,
     Setting("released code", code=True),
     Setting("groups apart around 0", around_0=True),
     Setting("released groups", cut=True),
-    RELEASED,
+    Setting("released scores", released=True),
     Setting("released scores and code", released=True, code=True),
 )
 
@@ -675,41 +584,16 @@ def released_pool(key: Key, *, as_released: bool) -> few_labels.PartlyLabelled:
     return replace(table, prediction=(table.score >= 0.5).astype(np.int64))
 
 
-@dataclass(frozen=True)
-class Size:
-    """How many thirds are held out, and how many orders of labels each method gets of each.
+def size_of(method: Method, setting: Setting, effort: Effort) -> tuple[int, int]:
+    """Return how many thirds are held out, and how many label orders a method gets of each.
 
-    Attributes
-    ----------
-    thirds, wide_thirds : all of them, and the first ones, at which very wide priors are looked at.
-    alone, calibration, scaled, wide : orders of labels alone, of calibrations, and of these.
+    The released scores are of one third. Very wide priors are looked at in the first two alone.
     """
-
-    thirds: int
-    wide_thirds: int
-    alone: int
-    calibration: int
-    scaled: int
-    wide: int
-
-    @classmethod
-    def of(cls, effort: Effort, setting: Setting) -> Size:
-        """Return the size of a study; the released scores are of one third."""
-        first = cls(2, 2, 2, 2, 2, 2)
-        if setting.released:
-            return effort.choose(cls(1, 1, 40, 8, 4, 2), cls(1, 1, 5, 2, 2, 2), first)
-        whole = cls(4 if setting.cause else 8, 2, 20, 4, 2, 2)
-        return effort.choose(whole, cls(2, 1, 3, 2, 1, 1), first)
-
-    def of_method(self, method: Method) -> tuple[int, int]:
-        """Return how many thirds and how many label orders a method gets."""
-        if method.name in LABELS_ALONE:
-            return self.thirds, self.alone
-        if method.scale > WIDE:
-            return self.wide_thirds, self.wide
-        if method.scale != 1:
-            return self.thirds, self.scaled
-        return self.thirds, self.calibration
+    thirds = 1 if setting.released else 4 if setting.cause else 8
+    thirds = 2 if method.scale > WIDE else thirds
+    orders = 20 if method.name in LABELS_ALONE else 4 if method.scale == 1 else 2
+    few = min(thirds, 2), 2
+    return effort.choose((thirds, 2 * orders if setting.released else orders), few, few)
 
 
 def study(
@@ -732,22 +616,22 @@ def study(
     missing = [a for a in asked if a not in have]
     if not missing:
         return kept
-    size, new = Size.of(effort, setting), []
-    for third, table in enumerate(setting.pools(key, size.thirds, results)):
-        orders = label_orders(table, max(size.alone, size.calibration))
-        for name, scale, labels in dict.fromkeys(a[:3] for a in missing):
-            method = setting.method(name, scale)
-            thirds, runs = size.of_method(method)
+    batches: dict[tuple[Method, str, int], list[str]] = {}
+    for name, scale, labels, rate in missing:
+        batches.setdefault((setting.method(name, scale, rate), name, labels), []).append(rate)
+    most, new = max(size_of(method, setting, effort)[0] for method, *_ in batches), []
+    for third, table in enumerate(setting.pools(key, most, results)):
+        for (method, name, labels), rates in batches.items():
+            thirds, runs = size_of(method, setting, effort)
             if third >= thirds:
                 continue
-            names = [rate for *of_method, rate in missing if of_method == [name, scale, labels]]
-            rates, subsets = [RATES[name] for name in names], [o[:labels] for o in orders[:runs]]
+            subsets = [order[:labels] for order in label_orders(table, runs)]
             generator = rng(0, "few_labels", *key, str(labels), str(third))
-            faulty = setting.code and method.name == HIERARCHY
-            readings = [FAULTS if faulty and n != "accuracy" else AS_PUBLISHED for n in names]
-            said = intervals(table, subsets, method, rates, generator, readings)
-            for rate, values in zip(names, said, strict=True):
-                place = dict(zip(_COLUMNS, (name, scale, labels, rate, third), strict=True))
+            of = [RATES[rate] for rate in rates]
+            said = intervals(table, subsets, method, of, generator)
+            for rate, values in zip(rates, said, strict=True):
+                row = (name, method.scale, labels, rate, third)
+                place = dict(zip(_COLUMNS, row, strict=True))
                 new.append({**place, **measures(values, true_difference(table, RATES[rate]))})
     found = pd.DataFrame(new, columns=_ALL)
     frame = pd.concat([kept, found], ignore_index=True) if len(kept) else found

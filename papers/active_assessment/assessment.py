@@ -7,6 +7,7 @@ over replications. Begin with `curves`.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -114,17 +115,8 @@ def accuracy(share: Floats, negative: Floats, positive: Floats) -> Floats:
 
 def true_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Floats:
     """Return the true positive rate, from pi, p0 and p1; 0 where there is no positive."""
-    return _ratio(share * positive, (1 - share) * negative)
-
-
-def false_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Floats:
-    """Return the false positive rate, from pi, p0 and p1; 0 where there is no negative."""
-    return _ratio(share * (1 - positive), (1 - share) * (1 - negative))
-
-
-def _ratio(part: Floats, other: Floats) -> Floats:
-    """Return part / (part + other), 0 where both are 0."""
-    return part / np.maximum(part + other, np.finfo(float).tiny)
+    found, missed = share * positive, (1 - share) * negative
+    return found / np.maximum(found + missed, np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,11 +371,6 @@ class Method:
         worth = "" if self.strength == STRENGTH else f" worth {self.strength:g}"
         return f"{self.strategy}, prior: {self.prior}{worth}"
 
-    @property
-    def file(self) -> str:
-        """Return the part of a file's name that tells it from others."""
-        return "-".join([self.prior, self.strategy, *[f"{self.strength:g}"] * (self.strength != 2)])
-
 
 # The methods of the tables, as the text defines them, and their published names.
 TEXT = {
@@ -576,24 +563,25 @@ class Curves:
         return float(self.labels[skipped:][np.argmax(passed)])
 
 
-def _file(folder: Path, parts: Sequence[str], suffix: str) -> Path:
-    return folder / "curves" / ("-".join(parts).replace(" ", "_") + suffix)
+def _kept(folder: Path, parts: Sequence[str], compute: Callable[[], Any]) -> dict[str, Any]:
+    """Return arrays from their file, which is computed where it is not there."""
+    path = folder / "curves" / (re.sub(r"[^\w.]+", "_", "-".join(parts)) + ".npz")
+    if not path.exists():
+        arrays = compute()
+        with atomic(path) as file:
+            np.savez(file, **arrays)
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
 
 
 def curves(
     pool: Pool, question: Question, method: Method, folder: Path, *, replications: int
 ) -> Curves:
     """Return the curves of a method, from their file where it is there."""
-    parts = (pool.name, question.name, method.file, str(replications))
-    path = _file(folder, parts, ".npz")
-    if not path.exists():
-        arrays = _computed_curves(pool, question, method, replications)
-        with atomic(path) as file:
-            np.savez(file, **arrays)
-    with np.load(path, allow_pickle=False) as stored:
-        batches = {name: stored[name] for name in question.measures}
-        sd = {name: stored[f"sd of {name}"] for name in question.measures}
-        return Curves(stored["labels"], batches, sd)
+    parts = pool.name, question.name, method.name, str(replications)
+    stored = _kept(folder, parts, lambda: _computed_curves(pool, question, method, replications))
+    batches = {name: stored[name] for name in question.measures}
+    return Curves(stored["labels"], batches, {name: stored[f"sd of {name}"] for name in batches})
 
 
 def _computed_curves(
@@ -655,16 +643,12 @@ def labels_to_compare(
     ----------
     coded : as the released code has it, in place of the text.
     """
-    parts = (pool.name, "every pair", "code" if coded else "text", method.file, str(passes))
-    path = _file(folder, parts, ".npy")
-    if not path.exists():
-        needed = _computed_pairs(pool, method, passes, coded=coded)
-        with atomic(path) as file:
-            np.save(file, needed)
-    return np.load(path, allow_pickle=False)
+    parts = pool.name, "every pair", "code" if coded else "text", method.name, str(passes)
+    stored = _kept(folder, parts, lambda: _computed_pairs(pool, method, passes, coded=coded))
+    return np.asarray(stored["labels"])
 
 
-def _computed_pairs(pool: ArmPool, method: Method, passes: int, *, coded: bool) -> Codes:
+def _computed_pairs(pool: ArmPool, method: Method, passes: int, *, coded: bool) -> dict[str, Codes]:
     comparison, name = ComparisonReward(MARGIN), "code" if coded else "text"
     pairs = np.tile(np.array(list(combinations(range(len(pool.sizes)), 2))), (passes, 1))
     generator = rng(0, "active", pool.name, "every pair", name, method.name)
@@ -699,7 +683,7 @@ def _computed_pairs(pool: ArmPool, method: Method, passes: int, *, coded: bool) 
         queues = replace(queues, outcome=queues.outcome[~done], sizes=queues.sizes[~done])
         if len(live) == 0:
             break
-    return needed.reshape(passes, -1)
+    return {"labels": needed.reshape(passes, -1)}
 
 
 # Thompson sampling of the lowest rate without drawing every arm: exact, and several times faster.
@@ -820,14 +804,6 @@ class MostCostly:
         """Return the expected cost under (R, A, C) outcome probabilities."""
         return (self.cost * theta).sum(axis=-1)
 
-    def moments(self, arms: DirichletArms) -> tuple[Floats, Floats]:
-        """Return the moments of the expected cost under the Dirichlet posterior."""
-        strength = arms.alpha.sum(axis=-1)
-        share = arms.alpha / strength[..., None]
-        mean = (self.cost * share).sum(axis=-1)
-        square = (self.cost**2 * share).sum(axis=-1)
-        return mean, np.sqrt(np.maximum(square - mean**2, 0) / (strength + 1))
-
 
 @dataclass(frozen=True, eq=False)
 class OutcomeEstimation:
@@ -844,21 +820,8 @@ class OutcomeEstimation:
 
     def expected(self, arms: DirichletArms, theta: Floats) -> Floats:
         """Return p (V - sum_j theta_j V(outcome j)) under (R, A, C) outcome probabilities."""
-        return self._fall(arms, (theta * arms.alpha).sum(axis=-1))
-
-    def moments(self, arms: DirichletArms) -> tuple[Floats, Floats]:
-        """Return the moments; the mean is p V / (strength + 1)."""
-        alpha = arms.alpha
-        strength = alpha.sum(axis=-1)
-        square = (alpha**2).sum(axis=-1)
-        variance = (alpha**3).sum(axis=-1) / strength - (square / strength) ** 2
-        sd = np.sqrt(np.maximum(variance, 0) / (strength + 1))
-        slope = 2 * self.share / ((strength + 1) ** 2 * (strength + 2))
-        return self._fall(arms, square / strength), slope * sd
-
-    def _fall(self, arms: DirichletArms, seen: Floats) -> Floats:
-        """Return the fall where `seen` is the expected pseudo-count of the next outcome."""
         strength, square = arms.alpha.sum(axis=-1), (arms.alpha**2).sum(axis=-1)
+        seen = (theta * arms.alpha).sum(axis=-1)  # the pseudo-count of the next outcome
         now = (1 - square / strength**2) / (strength + 1)
         after = (1 - (square + 2 * seen + 1) / (strength + 1) ** 2) / (strength + 2)
         return self.share * (now - after)
@@ -866,35 +829,33 @@ class OutcomeEstimation:
 
 @dataclass(frozen=True, eq=False)
 class LowestRate:
-    """Identification of the group with the lowest rate (the highest, with `sign` = 1).
+    """Identification of the group with the lowest rate.
 
     Arm 2 g are the rows of group g that are predicted 0, arm 2 g + 1 those that are predicted 1.
 
     Attributes
     ----------
     share : (G,) share of positive predictions among each group's rows.
-    rate : accuracy, true_positive_rate or false_positive_rate.
-    sign : -1 for the lowest rate, 1 for the highest.
+    rate : accuracy or true_positive_rate.
     """
 
     share: Floats
     rate: Rate
-    sign: int = -1
 
     def rates(self, theta: Floats) -> Floats:
         """Return the groups' rates (R, G) under (R, 2 G) shares of label 1 in the arms."""
         return self.rate(self.share, theta[:, 0::2], theta[:, 1::2])
 
     def expected(self, arms: BetaArms, theta: Floats) -> Floats:
-        """Return the rate of each arm's group, at the arm that says more about it."""
-        return self._at_arms(arms, self.sign * self.rates(theta))
+        """Return the negative rate of each arm's group, at the arm that says more about it."""
+        return self._at_arms(arms, -self.rates(theta))
 
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return the rate at the posterior means, and its standard deviation by the delta method.
 
         The less telling arm of a group has a mean of minus infinity, which no strategy chooses.
         """
-        mean = self.sign * self.rates(arms.posterior.mean)
+        mean = -self.rates(arms.posterior.mean)
         variance = self._slopes(arms) ** 2 * arms.posterior.variance
         sd = np.sqrt(variance[:, 0::2] + variance[:, 1::2])
         return self._at_arms(arms, mean), np.repeat(sd, 2, axis=1)

@@ -20,14 +20,12 @@ import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy import special
 
-from fairbench.components import class_named
 from fairbench.components.papers import CONF, number_of_runs, run_main
 from fairbench.components.papers.engine.matching import Drawn, Effort, Numbers, number
 from fairbench.components.papers.released_scores import MulticlassFile
 from fairbench.core.arrays import Codes, Floats, Mask, rng
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import check_choice
 from fairbench.core.options import option
 from fairbench.data.columns import MulticlassScores
 from fairbench.data.download import Archive
@@ -46,6 +44,7 @@ from fairbench.inference.posterior import (
 )
 from fairbench.metrics.probability import reliability
 from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
+from fairbench_label.active import BetaArms, ComparisonReward
 
 # The two cost matrices of CIFAR-100 (thesis 3.6.2, Figure 3.5): some mistakes are dearer.
 
@@ -94,16 +93,12 @@ def released_pool(name: str) -> MulticlassScores:
 
     Raises
     ------
-    UserError : no such file, or not one of several classes, or what it describes is not there.
+    UserError : no such file of several classes, or what it describes is not there.
     """
-    files = {}
-    for path in (CONF / "scores").glob("*.yaml"):
-        described = yaml.safe_load(path.read_text())
-        if issubclass(class_named(described["_target_"]), MulticlassFile):
-            files[path.stem] = described
-    if name not in files:
-        raise unknown_name("scores of several classes", name, files)
-    file: MulticlassFile = constructor("scores", files[name])()
+    texts = {path.stem: path.read_text() for path in (CONF / "scores").glob("*.yaml")}
+    files = [each for each, text in texts.items() if MulticlassFile.__name__ in text]
+    check_choice("scores of several classes", name, files)
+    file: MulticlassFile = constructor("scores", yaml.safe_load(texts[name]))()
     return file.scores(Archive(download=False))
 
 
@@ -278,39 +273,11 @@ def group_pairs(pool: MulticlassScores) -> dict[tuple[str, str], Beta]:
     return found
 
 
-# The trapezoidal rule converges geometrically for analytic functions times a normal density.
-_NODES = np.linspace(-8.5, 8.5, 69)
-_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
-
-
-def probability_less(first: Beta, second: Beta, *, margin: float = 0.0) -> Floats:
-    """Return P(first + margin < second) for independent shares, shapes broadcast.
-
-    An expectation over the narrower of the two of the wider one's distribution function, by the
-    trapezoidal rule in its normal quantiles: exact to about eight digits, and to three with a
-    margin, which puts kinks into that function.
-    """
-    a, b, c, d = np.broadcast_arrays(
-        first.successes, first.failures, second.successes, second.failures
-    )
-    narrow_first = Beta(a, b).variance <= Beta(c, d).variance
-    narrow = Beta(np.where(narrow_first, a, c), np.where(narrow_first, b, d))
-    wide = Beta(np.where(narrow_first, c, a), np.where(narrow_first, d, b))
-    shift = np.where(narrow_first, margin, -margin)
-    below = np.zeros(a.shape)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        below += weight * wide.below(narrow.quantile(special.ndtr(node)) + shift)
-    return np.where(narrow_first, 1 - below, below)
-
-
 def regions(accuracy: Beta) -> tuple[float, float, float]:
     """Return P(first less by the margin), P(equivalent), P(first greater), of a pair, (2,)."""
-    first, second = (
-        Beta(accuracy.successes[i : i + 1], accuracy.failures[i : i + 1]) for i in (0, 1)
-    )
-    less = float(probability_less(first, second, margin=MARGIN)[0])
-    greater = float(probability_less(second, first, margin=MARGIN)[0])
-    return less, 1 - less - greater, greater
+    pair = BetaArms.of(accuracy, [0, 0])
+    greater, same, less = ComparisonReward(MARGIN).regions(pair)[0]
+    return float(less), float(same), float(greater)
 
 
 def _each(draw: Callable[[str, MulticlassScores], Figure]) -> Drawn:
@@ -342,8 +309,7 @@ def figure_2_2(results: Path, effort: Effort) -> Drawn:
     accuracy, _ = _accuracy_and_reliability(pool)
     order = np.argsort(accuracy.mean)
     lower, upper = accuracy.interval()
-    few = len(order) <= 2 * _MOST
-    figure, axes = _panels(1, width=4.6, height=0.14 * len(order) + (2.4 if few else 1.0))
+    figure, axes = _panels(1, width=4.6, height=0.14 * len(order) + 1.0)
     ax = axes[0, 0]
     bars = _arms(accuracy.mean[order], (lower[order], upper[order]))
     ax.errorbar(accuracy.mean[order], np.arange(len(order)), xerr=bars, fmt="o", ms=2, lw=0.6,

@@ -461,6 +461,7 @@ def _calibrated(
     model, noisy = _FAMILIES[method.name].scaled(method.scale), method.reading == POOL_NOISE
     fixed: dict[str, Any] = {"pool_noise": noisy, "label_nodes": few_labels.NODES}
     family = few_labels.PosteriorFamily.of(table, generator, model=model, draws=_DRAWS, **fixed)
+    generator.spawn(1)  # the recorded numbers are drawn without this child of it
     said = []
     for rows in subsets:
         posterior = family.posterior(rows, generator)

@@ -1,12 +1,9 @@
 """The posterior of confusion counts: exact marginals, coverage, and resampled counts."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fairbench.components.papers.black_box.estimation import probability_less
 from fairbench.data.columns import UNKNOWN, MulticlassScores
 from fairbench.evaluation.evaluator import _resampled_counts
 from fairbench.inference import posterior as posteriors
@@ -72,21 +69,6 @@ def test_expected_distance_from_a_point_against_quadrature(point):
         oracle = stats.beta(*shape)
         ends = (oracle.cdf, 0, point), (oracle.sf, point, 1)
         assert error == pytest.approx(sum(integrate.quad(*e, limit=200)[0] for e in ends), abs=1e-8)
-
-
-@pytest.mark.parametrize(("margin", "error"), [(0.0, 2e-4), (0.05, 2e-3), (-0.2, 2e-3)])
-def test_comparison_against_quadrature(margin, error):
-    grid = (np.arange(10000) + 0.5) / 10000
-    pairs = posteriors.Beta(ALL.successes[:, None], ALL.failures[:, None])
-    less = probability_less(pairs, ALL, margin=margin)
-    quantiles = stats.beta(pairs.successes, pairs.failures).ppf(grid)
-    for (i, first), (j, second) in product(enumerate(SHAPES), repeat=2):
-        # With a margin, a distribution that is all but a point at 1 is out of its reach.
-        if first != second and not (margin and 0.002 in (*first, *second)):
-            above = stats.beta(*second).sf(quantiles[i] + margin).mean()
-            assert less[i, j] == pytest.approx(above, abs=error)
-    if not margin:
-        np.testing.assert_allclose(np.diag(less)[:4], 0.5, atol=1e-8)
 
 
 def test_priors_are_worth_their_strength():

@@ -16,14 +16,11 @@ WEIGHT = np.array([[0.2, 0.8], [1.0, 0.0]])
 BIN_SCORE = np.array([[0.4, 0.9], [0.7, 0.5]])
 BINS = Beta(np.array([[0.5, 8], [3, 1]]), np.array([[1.5, 0.4], [2, 1]]))
 SHARE = np.array([0.3, 0.7])
-PRICES = np.array([[0.0, 1, 10], [5, 0, 1]])
 OF_DRAWS = {
     "lowest": (active.Lowest(), active.BetaArms, POSTERIOR),
     "highest": (active.Highest(), active.BetaArms, POSTERIOR),
     "calibration": (active.LeastCalibrated(np.array([0.4, 0.95, 0.7])), active.BetaArms, POSTERIOR),
     "estimation": (active.Estimation(np.array([0.2, 0.3, 0.5])), active.BetaArms, POSTERIOR),
-    "cost": (assessment.MostCostly(PRICES), assessment.DirichletArms, ALPHA),
-    "outcomes": (assessment.OutcomeEstimation(SHARE), assessment.DirichletArms, ALPHA),
     "calibration in bins": (active.LeastCalibrated(BIN_SCORE, WEIGHT), assessment.BinnedArms, BINS),
 }
 
@@ -187,7 +184,6 @@ TN, FP, FN, TP = 50, 7, 11, 32
 RATES = {
     assessment.accuracy: (TN + TP) / 100,
     assessment.true_positive_rate: TP / (TP + FN),
-    assessment.false_positive_rate: FP / (FP + TN),
 }
 
 

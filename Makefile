@@ -96,7 +96,7 @@ paper-fairlyuncertain: $(STAMP) ## FairlyUncertain's tables (an hour; quick=true
 paper-uncertainty-matters: $(STAMP) ## Uncertainty Matters' tables on German (an hour)
 	$(call paper,uncertainty_matters)
 
-paper-uncertainty-counts: $(STAMP) ## Uncertainty Matters: 10,000 cross-validations and all of its numbers anew (an hour)
+paper-uncertainty-counts: $(STAMP) ## Uncertainty Matters: 10,000 cross-validations and all of its numbers anew (three hours)
 	@$(BIN)/python -m papers.uncertainty_matters.readings packed cvs=10000 $(ARGS)
 	@$(BIN)/python -m papers.uncertainty_matters.grid $(ARGS)
 	@$(BIN)/python -m papers.uncertainty_matters.tables areas

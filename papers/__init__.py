@@ -147,7 +147,7 @@ class Splits(Results):
 
 
 @dataclass(frozen=True)
-class CrossValidations(Results):
-    """Where cross-validations are kept, and how many are looked at."""
+class CrossValidations:
+    """How many cross-validations are looked at, of those that are packed."""
 
     cvs: int = number_of_cvs(200)

@@ -25,7 +25,7 @@ from fairbench.components.algorithms.interventions.hardt import Hardt, from_labe
 from fairbench.components.papers import as_numbers, composed, run_main
 from fairbench.components.papers.engine.matching import Effort, Numbers
 from fairbench.components.papers.uncertainty_matters import readings
-from fairbench.components.papers.uncertainty_matters.grid import standardised
+from fairbench.components.papers.uncertainty_matters.grid import standardised, without
 from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER, Counts
 from fairbench.components.papers.uncertainty_matters.tables import OF_ONE, read_published, scattered
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
@@ -86,18 +86,12 @@ class Machines:
         from sklearn.svm import SVC
 
         if fair:
-            along = kernel @ self._difference
-            own = along[self.used]
-            if self._difference @ own > 0:  # else there is no difference to be orthogonal to
-                kernel = kernel - np.outer(along, own) / (self._difference @ own)
+            rich = self.y[self.used] == 1
+            apart = mean_difference(self.groups[self.used], rich, np.ones(len(self.used)))
+            kernel = without(kernel, self.used, apart)
         machine = SVC(C=C, kernel="precomputed", tol=TOLERANCE)
         machine.fit(kernel[self.used], self.y[self.used])
         return machine.decision_function(kernel) > 0
-
-    @cached_property
-    def _difference(self) -> Floats:
-        rich = self.y[self.used] == 1
-        return mean_difference(self.groups[self.used], rich, np.ones(len(self.used)))
 
     @cached_property
     def _linear(self) -> Floats:

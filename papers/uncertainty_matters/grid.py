@@ -13,7 +13,6 @@ machine of the grid, in batches that are kept in the results folder, and packs t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count as every_number
@@ -30,10 +29,13 @@ from sklearn.svm import SVC
 
 from fairbench.cli.command import Results
 from fairbench.components.algorithms.estimators.ferm import mean_difference
+from fairbench.components.algorithms.interventions.hardt import equalised_odds
+from fairbench.components.algorithms.interventions.quantiles import Quantiles, repaired_values
 from fairbench.components.algorithms.interventions.reweighing import independence_weights
 from fairbench.components.papers import as_numbers, number_of_cvs, run_main
-from fairbench.components.papers.uncertainty_matters import ground_truth, solvers
-from fairbench.core.arrays import Codes, Floats, Mask, rng
+from fairbench.components.papers.uncertainty_matters import ground_truth
+from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDS
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
 from fairbench.inference.survey import half_splits
@@ -45,6 +47,7 @@ GOOD = 0  # the label whose opportunity is equal
 C_KERNEL, C_LINEAR, GAMMA = (0.1, 1.0, 10.0), (0.01, 0.1, 1.0), (0.1, 0.01)
 NEARLY = 0.9  # of the best accuracy
 SUPPORT = 1e-3  # of a margin at 1
+TOLERANCE = 1e-4  # of Gaussian machines, whose labels hang on scikit-learn's own 0.001
 # How else a machine is chosen, and FERM's intercept.
 FAIREST, OWN = "the fairest", "exact intercept"
 BETWEEN = (0.5, 0.1)  # a machine of FERM between two of the grid
@@ -57,7 +60,6 @@ APART = {
     "SVM + Hardt": SVC(C=10.0, gamma=0.01),
     "Linear SVM + Hardt": SVC(C=1.0, kernel="linear"),
 }
-SLOW = (10.0, 0.1)  # the machine that scikit-learn fits faster than active sets do
 KERNEL = tuple(f"C = {C:g}, gamma = {gamma:g}" for C, gamma in product(C_KERNEL, GAMMA))
 LINEAR = tuple(f"C = {C:g}" for C in C_LINEAR)
 # Algorithm whose machines are fitted -> what follows from its labels: itself, and Hardt's rule.
@@ -120,6 +122,24 @@ def standardised(X: Floats, used: Mask) -> Floats:
     return (X - X[used].mean(axis=0)) / np.where(spread > 0, spread, 1)
 
 
+def training(fold: Rows) -> Mask:
+    """Return whether each row trains each of the F = B K models, (F, n), of folds (B, n)."""
+    return np.reshape(fold[:, None, :] != np.arange(FOLDS)[:, None], (-1, fold.shape[1]))
+
+
+def held_out(values: Mask, fold: Rows) -> Mask:
+    """Return each row's value (F, n) by the model that did not see it, (B, n)."""
+    per_fold = values.reshape(len(fold), -1, fold.shape[1])
+    return np.take_along_axis(per_fold, fold[:, None, :], axis=1)[:, 0]
+
+
+def without(kernel: Floats, used: Rows | Mask, apart: Floats) -> Floats:
+    """Return a kernel (n, m) without the direction of a weighted sum of its m training rows."""
+    along = kernel @ apart
+    length = apart @ along[used]
+    return kernel - np.outer(along, along[used]) / length if length > 0 else kernel
+
+
 @dataclass(frozen=True, eq=False)
 class Divided:
     """Some rows of German, and their divisions into folds.
@@ -134,7 +154,7 @@ class Divided:
     X: Floats
     y: Floats
     groups: Codes
-    fold: solvers.Rows
+    fold: Rows
     repeats: Sequence[int]
 
     @classmethod
@@ -142,14 +162,16 @@ class Divided:
         """Deal rows into folds, as every algorithm of the study has them."""
         part = ground_truth.study("SVM")
         groups = data.groups(part.protect).cat.codes.to_numpy(np.intp)
-        X = np.asarray(data.features, float)
-        fold = solvers.partitions(data, repeats, part.seed)
-        return cls(data, X, data.target.to_numpy(float), groups, fold, repeats)
+        fold = np.empty((len(repeats), len(data)), np.intp)
+        for place, each in ground_truth.folds_of(data, repeats, part.seed):
+            fold[place, each.test] = each.fold
+        X, y = np.asarray(data.features, float), data.target.to_numpy(float)
+        return cls(data, X, y, groups, fold, repeats)
 
     def labels(self, name: str) -> dict[str, Mask]:
         """Return the held-out labels by algorithm, (S, B, n), in the order of `choices`."""
         given = np.stack(list(self._given(name)))
-        own = np.stack([solvers.held_out(each, self.fold) for each in given]) > 0
+        own = np.stack([held_out(each, self.fold) for each in given])
         picked = []
         for choice in selections(name):
             first, size = len(KERNEL) * choice.endswith(OWN), len(machines(name))
@@ -159,11 +181,11 @@ class Divided:
         of_parts, found = [*picked, *given], {}
         for algorithm in FITTED[name]:
             hardt = algorithm.endswith("Hardt")
-            label = self._derived if hardt else lambda each: solvers.held_out(each, self.fold) > 0
+            label = self._derived if hardt else partial(held_out, fold=self.fold)
             found[algorithm] = np.stack([label(each) for each in of_parts[: len(choices(name))]])
         return found
 
-    def chosen(self, labels: Mask, *, fairest: bool = False) -> solvers.Rows:
+    def chosen(self, labels: Mask, *, fairest: bool = False) -> Rows:
         """Return the place of the machine that labels the other folds best, (B, K).
 
         Parameters
@@ -172,7 +194,7 @@ class Divided:
         fairest : of the machines within 90 % of the best accuracy the one with the smallest gap in
             opportunity, as Donini et al. (2018) validate.
         """
-        folds = [self.fold == k for k in range(solvers.FOLDS)]
+        folds = [self.fold == k for k in range(FOLDS)]
         right = labels == (self.y > 0)
         score = self._of_others([np.where(part, right, False).sum(axis=2) for part in folds])
         if fairest:
@@ -198,24 +220,70 @@ class Divided:
         """Yield the labels that each machine of a grid gives to all rows, (F, n)."""
         if name == "Zafar":
             part = replace(ground_truth.study(name), dataset=self.data)
-            cvs = zip(self.repeats, self.fold, strict=True)
-            tested = np.stack([solvers.composed_labels(part, *each) for each in cvs])
-            yield np.repeat(tested, solvers.FOLDS, axis=0)
-        elif name == "Disparate impact remover + LR":
-            yield self._repaired_logistic()
+            tested = ground_truth.held_out_labels(part, self.repeats)
+            yield np.repeat(tested, FOLDS, axis=0)
         elif name.endswith("LR"):
-            weight = {"weight": self._weights()} if name.startswith("Reweighing") else {}
-            yield solvers.logistic_margins(self.X, self.y, self.fold, C=1.0, **weight) > 0
+            learner = LogisticRegression(C=1.0, solver="newton-cholesky")
+            yield np.stack(
+                [
+                    learner.fit(Z[used], self.y[used], weight).predict(Z) > 0
+                    for Z, used, weight in self._features(name)
+                ]
+            )
         elif name.startswith("Linear"):
-            yield from self._linear(fair=name.endswith("FERM"))
+            for C in C_LINEAR:
+                yield self.margins(name, C) > 0
         else:
-            options = self._options(name)
-            margins = [self._kernel(*each, **options) for each in product(C_KERNEL, GAMMA)]
+            margins = [self.margins(name, *each) for each in product(C_KERNEL, GAMMA)]
             if name == "FERM":  # the intercept of its authors' code first
                 yield from (self._averaged(each) > 0 for each in margins)
             yield from (each > 0 for each in margins)
             if name == "FERM":
-                yield self._kernel(*BETWEEN, **options) > 0
+                yield self.margins(name, *BETWEEN) > 0
+
+    def _features(self, name: str) -> Iterator[tuple[Floats, Mask, Floats]]:
+        """Yield each part's features of all rows, which of them train, and the weights of these."""
+        for used in training(self.fold):
+            Z, weight = standardised(self.X, used), np.ones(used.sum())
+            if name.startswith("Disparate"):
+                Z = self._repaired(Z, used)
+            elif name.startswith("Reweighing"):
+                groups = self.data.groups(ground_truth.study("SVM").protect)
+                weight = independence_weights(groups, self.y, used.astype(float))[used]
+            elif name == "Linear FERM":
+                apart = self._apart(used) @ Z[used]
+                largest = np.abs(apart).argmax()
+                Z = Z - np.outer(Z[:, largest] / apart[largest], apart)
+            yield Z, used, weight
+
+    def _repaired(self, Z: Floats, used: Mask) -> Floats:
+        """Return features, in units of the rows that train, repaired by what these teach."""
+        numbers = [place for place, each in enumerate(self.X.T) if len(np.unique(each)) > 2]
+        values, found = Z[:, numbers], Z.copy()
+        of_group = {
+            group: [Quantiles.of(each) for each in values[used & (self.groups == group)].T]
+            for group in (0, 1)
+        }
+        found[:, numbers] = repaired_values(
+            values, self.groups, of_group=of_group, of_all=of_group[0], level=1.0
+        )
+        return found
+
+    def _apart(self, used: Mask) -> Floats:
+        """Return the weights of training rows whose sum is what FERM must not use."""
+        return mean_difference(self.groups[used], self.y[used] == GOOD, np.ones(used.sum()))
+
+    def margins(self, name: str, C: float, gamma: float | None = None) -> Floats:
+        """Return the margins of a machine, (F, n), of a linear one without a gamma."""
+        tolerance = {} if gamma is None else {"tol": TOLERANCE}
+        found, machine = [], SVC(C=C, kernel="precomputed", **tolerance)
+        for Z, used, weight in self._features(name):
+            kernel = Z @ Z[used].T if gamma is None else rbf_kernel(Z, Z[used], gamma)
+            if name == "FERM":
+                kernel = without(kernel, used, self._apart(used))
+            machine.fit(kernel[used], self.y[used], weight)
+            found.append(machine.decision_function(kernel))
+        return np.stack(found)
 
     def _averaged(self, margins: Floats) -> Floats:
         """Return margins (F, n) with the mean intercept of all support vectors.
@@ -223,79 +291,15 @@ class Divided:
         Those whose multiplier is at C miss their margin, which moves the mean.
         """
         sign = 2 * self.y - 1
-        support = solvers.training(self.fold) & (sign * margins <= 1 + SUPPORT)
+        support = training(self.fold) & (sign * margins <= 1 + SUPPORT)
         short = np.where(support, sign - margins, 0).sum(axis=1) / support.sum(axis=1)
         return margins + short[:, None]
-
-    def _kernel(self, C: float, gamma: float, **options: Any) -> Floats:
-        """Return the margins of a machine, (F, n)."""
-        if (C, gamma) != SLOW:
-            # Active sets may go round in circles where hardly a multiplier lies between 0 and C.
-            with suppress(ArithmeticError):
-                given = solvers.rbf_margins(self.X, self.y, self.fold, C=C, gamma=gamma, **options)
-                return np.asarray(given, float)
-        return self._by_libsvm(C, gamma, **options)
-
-    def _options(self, name: str) -> dict[str, Any]:
-        if name.startswith("Reweighing"):
-            return {"weight": self._weights()}
-        if name.startswith("Disparate"):
-            return {"repair": solvers.Repair.of(self.X, self.groups)}
-        if name != "FERM":
-            return {}
-        compared, used = self.y == GOOD, solvers.training(self.fold)
-        apart = [mean_difference(self.groups, compared & u, u.astype(float)) for u in used]
-        return {"apart": np.stack(apart)}
-
-    def _weights(self) -> Floats:
-        groups = self.data.groups(ground_truth.study("SVM").protect)
-        used = solvers.training(self.fold)
-        return np.stack([independence_weights(groups, self.y, u.astype(float)) for u in used])
-
-    def _by_libsvm(self, C: float, gamma: float, **options: Any) -> Floats:
-        found, used = [], solvers.training(self.fold)
-        weight, repair, apart = (options.get(name) for name in ("weight", "repair", "apart"))
-        for part, u in enumerate(used):
-            Z = standardised(self.X, u)
-            Z = Z if repair is None else np.asarray(repair(Z, u), float)
-            kernel = rbf_kernel(Z, Z[u], gamma)
-            if apart is not None:
-                along = kernel @ apart[part][u]
-                kernel -= np.outer(along, along[u] / (apart[part][u] @ along[u]))
-            machine = SVC(C=C, kernel="precomputed")
-            machine.fit(kernel[u], self.y[u], None if weight is None else weight[part][u])
-            found.append(machine.decision_function(kernel))
-        return np.stack(found)
-
-    def _linear(self, *, fair: bool) -> Iterator[Mask]:
-        features = []
-        for u in solvers.training(self.fold):
-            Z = standardised(self.X, u)
-            if fair:
-                weights = mean_difference(self.groups[u], self.y[u] == GOOD, np.ones(u.sum()))
-                apart = weights @ Z[u]
-                largest = np.abs(apart).argmax()
-                Z = Z - np.outer(Z[:, largest] / apart[largest], apart)
-            features.append(Z @ Z[u].T)
-        for C in C_LINEAR:
-            machine, found = SVC(C=C, kernel="precomputed"), []
-            for kernel, u in zip(features, solvers.training(self.fold), strict=True):
-                found.append(machine.fit(kernel[u], self.y[u]).decision_function(kernel) > 0)
-            yield np.stack(found)
-
-    def _repaired_logistic(self) -> Mask:
-        repair, found = solvers.Repair.of(self.X, self.groups), []
-        learner = LogisticRegression(C=1.0, solver="newton-cholesky")
-        for u in solvers.training(self.fold):
-            Z = repair(standardised(self.X, u), u)
-            found.append(learner.fit(Z[u], self.y[u]).predict(Z) > 0)
-        return np.stack(found)
 
     def apart(self, name: str) -> Mask:
         """Return the labels by a rule derived from training rows that its machine has not seen."""
         given, asked = [], []
-        for part, used in enumerate(solvers.training(self.fold)):
-            cv, k = divmod(part, solvers.FOLDS)
+        for part, used in enumerate(training(self.fold)):
+            cv, k = divmod(part, FOLDS)
             rows = rng(0, "rule apart", self.repeats[cv], k).permutation(np.flatnonzero(used))
             seen = np.isin(np.arange(len(used)), rows[::2])
             asked.append(used & ~seen)
@@ -312,17 +316,23 @@ class Divided:
 
         `asked` are the rows (F, n) that it is derived from, the training rows by default.
         """
-        used = solvers.training(self.fold) if asked is None else asked
-        rates = solvers.hardt_rates(labels, used, self.y, self.groups)
-        positive = used @ self.y / used.sum(axis=1)
-        chances = solvers.hardt_chances(rates, np.column_stack([1 - positive, positive]))
-        found = np.empty(self.fold.shape, bool)
-        for part, test in enumerate(~solvers.training(self.fold)):
-            cv, k = divmod(part, solvers.FOLDS)
+        used, found = training(self.fold), np.empty(self.fold.shape, bool)
+        for part, own in enumerate(used if asked is None else asked):
+            cv, k = divmod(part, FOLDS)
+            chances = self._chances(labels[part, own], own)
+            test = ~used[part]
             draw = rng(0, "hardt", self.repeats[cv], k).random(int(test.sum()))
-            own = self.groups[test], labels[part, test].astype(np.intp)
-            found[cv, test] = draw < chances[part][own]
+            found[cv, test] = draw < chances[self.groups[test], labels[part, test].astype(np.intp)]
         return found
+
+    def _chances(self, label: Mask, rows: Mask) -> Floats:
+        """Return the probabilities of label 1 by group and label, of labels of some rows."""
+        y, groups = self.y[rows], self.groups[rows]
+        positive = np.array(
+            [[label[(groups == g) & (y == truth)].mean() for truth in (0, 1)] for g in (0, 1)]
+        )
+        rates = np.stack([1 - positive, positive], axis=-1)
+        return equalised_odds(rates, np.array([1 - y.mean(), y.mean()]))
 
     def counted(self, labels: Mask) -> ground_truth.Counts:
         """Return the counts (S, B, G, 4) of labels (S, B, n)."""

@@ -8,26 +8,28 @@ partitions, so two of them can be compared cross-validation by cross-validation.
 
 from __future__ import annotations
 
-import ast
-import shlex
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count as every_number
+from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.components.papers import ROOT, CrossValidations, composed, print_table, run_main
-from fairbench.components.papers.uncertainty_matters import solvers
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.cli.command import Results
+from fairbench.components.papers import composed, number_of_cvs, print_table, run_main
+from fairbench.core.arrays import Mask
+from fairbench.core.errors import unknown_name
 from fairbench.core.files import atomic
-from fairbench.core.fingerprint import code_digest
 from fairbench.core.options import option
 from fairbench.core.text import digest
+from fairbench.data.dataset import Dataset
+from fairbench.data.splits import Fold, KFold
 from fairbench.experiments.build import components
+from fairbench.experiments.compute import compute
 from fairbench.experiments.configuration import plain
 from fairbench.experiments.contracts import Study
 from fairbench.metrics.group import difference
@@ -94,89 +96,63 @@ def study(name: str) -> Study:
     )
 
 
+FOLDS = 10
+
+
+def folds_of(dataset: Dataset, cvs: Sequence[int], seed: int) -> Iterator[tuple[int, Fold]]:
+    """Yield the folds of some cross-validations, each with the place of its number in `cvs`."""
+    for fold in KFold(FOLDS, max(cvs) + 1).folds(dataset, seed):
+        if fold.repeat in cvs:
+            yield cvs.index(fold.repeat), fold
+
+
+def held_out_labels(part: Study, cvs: Sequence[int]) -> Mask:
+    """Return the label of each row by the model that did not see it, (B, n), as runs give them."""
+    labels = np.empty((len(cvs), len(part.dataset)), bool)
+    for place, fold in folds_of(part.dataset, cvs, part.seed):
+        columns, _ = compute(part, fold)
+        output = columns["score" if "score" in columns else "prediction"]
+        labels[place, columns["row"]] = output > 0.5
+    return labels
+
+
 # Counts, batch by batch.
 
 BATCH = 100  # cross-validations of a cell
 FOLDER = Path(__file__).resolve().parent
 # Apart from the cells of runs, so that removing what no run needs leaves these alone.
 STORED = Path("papers") / "uncertainty_matters"  # in a results folder
-RESULTS = ROOT / "results" / STORED
 Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Options(CrossValidations):
+class Options(Results):
     """Which algorithms are cross-validated, and how."""
 
+    cvs: int = number_of_cvs(200)
     algorithms: tuple[str, ...] = option(
         tuple(ALGORITHMS), 'Which algorithms; a name with a comma is written ["FERM, C = 0.4"].'
     )
     jobs: int = option(1, "How many batches are computed at a time.", least=1)
 
 
-def load(algorithm: str, cvs: int | None = None, results: Path = RESULTS) -> Counts:
-    """Return the counts of cross-validations 0 .. cvs - 1, all that are there if None.
+def load(algorithm: str, results: Path) -> Counts:
+    """Return the counts of all cross-validations that are there without a gap.
 
     Returns
     -------
     (B, G, 4) true negatives, false positives, false negatives, true positives (of label 1, a bad
     risk) per group, age > 25 first, pooled over the folds. The same index is the same partition
     for every algorithm.
-
-    Raises
-    ------
-    UserError : they have not been computed.
     """
-    store, tables = Store(results), []
-    for batch in range(-(-(cvs or 10**9) // BATCH)):
-        cell = cell_id(algorithm, batch)
-        if not store.has(cell):
-            break
-        tables.append(store.read(cell).columns["counts"].reshape(BATCH, -1, 4))
-    found = sum(map(len, tables))
-    if found < (cvs or 1):
-        raise UserError(
-            f"{found} of {cvs or 'any'} cross-validations of {algorithm} are in {results}: run "
-            f"python -m papers.uncertainty_matters.ground_truth {_arguments(algorithm, cvs)}"
-        )
-    return np.concatenate(tables)[:cvs].astype(np.int64)
-
-
-def _arguments(algorithm: str, cvs: int | None) -> str:
-    name = f'["{algorithm}"]' if "," in algorithm else algorithm
-    return shlex.join([f"algorithms={name}", *([f"cvs={cvs}"] if cvs else [])])
+    store, cells = Store(results), (cell_id(algorithm, batch) for batch in every_number())
+    stored = [store.read(cell).columns["counts"] for cell in takewhile(store.has, cells)]
+    return np.reshape(stored, (len(stored) * BATCH, -1, 4))
 
 
 def cell_id(algorithm: str, batch: int) -> str:
     """Return the id of a batch: a hash of the data, the components, the code and the batch."""
-    overrides(algorithm)  # refuses the name of none
-    return digest([_identity(algorithm), solvers.FOLDS, BATCH, batch])
-
-
-_identities: dict[str, dict[str, object]] = {}
-
-
-def _identity(algorithm: str) -> dict[str, object]:
-    if algorithm not in _identities:
-        identity = study(algorithm).identity()
-        if solvers.solved_here(study(algorithm)):
-            identity["code"] = code_digest(tuple(solvers.modules_read(study(algorithm))))
-        _identities[algorithm] = identity | {"study": code_of(FOLDER / "solvers.py")}
-    return _identities[algorithm]
-
-
-def code_of(path: Path) -> str:
-    """Return the syntax of a file, without comments, layout and docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.__dict__["body"] = [each for each in body if not _is_text(each)]
-    return ast.dump(tree)
-
-
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return digest([study(algorithm).identity(), FOLDS, BATCH, batch])
 
 
 def key_of(*words: str) -> str:
@@ -195,7 +171,7 @@ def counted(part: Study, cvs: Sequence[int]) -> Counts:
     target = part.dataset.target.to_numpy()
     groups = part.dataset.groups(part.protect)
     codes, n_groups = groups.cat.codes.to_numpy(), len(groups.cat.categories)
-    labels = solvers.held_out_labels(part, cvs)
+    labels = held_out_labels(part, cvs)
     return np.stack([binary_confusion(target, each, codes, n_groups=n_groups) for each in labels])
 
 
@@ -204,63 +180,44 @@ def counts(algorithm: str, batch: int) -> Counts:
     return counted(study(algorithm), range(batch * BATCH, (batch + 1) * BATCH))
 
 
-def ensure(algorithm: str, batch: int, results: Path = RESULTS) -> bool:
+def ensure(algorithm: str, batch: int, results: Path) -> bool:
     """Compute and store a batch unless it is there; return whether it was computed."""
     store, cell = Store(results), cell_id(algorithm, batch)
     with store.lock(cell):
         if store.intact(cell):
             return False
-        started = time.process_time()
         columns = {"counts": counts(algorithm, batch).ravel()}
-        notes = {"algorithm": algorithm, "batch": batch, "cpu": time.process_time() - started}
-        store.write(cell, columns, notes)
+        store.write(cell, columns, {"algorithm": algorithm, "batch": batch})
         return True
 
 
-def ensure_all(
-    algorithms: Sequence[str], cvs: int, jobs: int, results: Path = RESULTS
-) -> Iterator[bool]:
-    """Ensure every batch, the first ones of all algorithms first."""
+def ensure_all(algorithms: Sequence[str], cvs: int, results: Path, jobs: int = 1) -> None:
+    """Ensure every batch, the first ones of all algorithms first, and tell how many are done."""
     import joblib
 
-    batches = range(-(-cvs // BATCH))
-    tasks = (
-        joblib.delayed(ensure)(name, batch, results) for batch in batches for name in algorithms
-    )
-    yield from joblib.Parallel(jobs, return_as="generator_unordered")(tasks)
-
-
-def show(algorithms: Sequence[str], cvs: int, results: Path = RESULTS) -> None:
-    """Print the spread over cross-validations of accuracy and the difference in equal opportunity.
-
-    The difference is the true positive rate of age <= 25 less that of age > 25.
-    """
-    measures = ("accuracy", "equal opportunity difference", "its size")
-    headings = ("", *(f"{each}: mean (se), sd" for each in measures), "CPU s")
-    store, rows = Store(results), []
-    for name in algorithms:
-        tables = load(name, cvs, results)
-        gap = difference(true_positive_rate, tables)[:, 0]
-        cells = []
-        for values in (accuracy(total(tables))[:, 0], gap, np.abs(gap)):
-            sd = values.std(ddof=1)
-            cells.append(f"{values.mean():.4f} ({sd / np.sqrt(len(values)):.4f}), {sd:.4f}")
-        batches = (cell_id(name, batch) for batch in range(-(-cvs // BATCH)))
-        seconds = sum(store.read(batch).notes["cpu"] for batch in batches)
-        rows.append([name, *cells, f"{seconds:.0f}"])
-    title = f"{cvs} ten-fold cross-validations of German, age > 25"
-    print_table(title, headings, rows, width=140)
+    batches = product(range(-(-cvs // BATCH)), algorithms)
+    tasks = (joblib.delayed(ensure)(name, batch, results) for batch, name in batches)
+    joblib.Parallel(jobs, verbose=10)(tasks)
 
 
 def main(options: Options) -> None:
-    """Compute what is missing, then print the table."""
-    from rich.progress import track
+    """Compute what is missing, then print how far the cross-validations scatter.
 
-    results, names = options.results / STORED, options.algorithms
-    batches = ensure_all(names, options.cvs, options.jobs, results)
-    for _ in track(batches, "cross-validations", len(names) * -(-options.cvs // BATCH)):
-        pass
-    show(names, options.cvs, results)
+    The equal opportunity difference is the true positive rate of age <= 25 less that of age > 25.
+    """
+    results, rows = options.results / STORED, []
+    ensure_all(options.algorithms, options.cvs, results, options.jobs)
+    for name in options.algorithms:
+        tables, cells = load(name, results)[: options.cvs], []
+        gap = difference(true_positive_rate, tables)[:, 0]
+        for values in (accuracy(total(tables))[:, 0], gap, np.abs(gap)):
+            sd = values.std(ddof=1)
+            cells.append(f"{values.mean():.4f} ({sd / np.sqrt(len(values)):.4f}), {sd:.4f}")
+        rows.append([name, *cells])
+    measures = ("accuracy", "equal opportunity difference", "its size")
+    headings = ("", *(f"{each}: mean (se), sd" for each in measures))
+    title = f"{options.cvs} ten-fold cross-validations of German, age > 25"
+    print_table(title, headings, rows, width=140)
 
 
 if __name__ == "__main__":

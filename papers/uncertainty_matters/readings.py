@@ -18,19 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Results, default_results
+from fairbench.cli.command import Results
 from fairbench.comparison.runs import Settings
 from fairbench.components.papers import number_of_cvs, print_table, run_main
 from fairbench.components.papers.uncertainty_matters import grid, ground_truth
 from fairbench.components.papers.uncertainty_matters.ground_truth import (
     ALGORITHMS,
     Counts,
+    held_out_labels,
     key_of,
     study,
 )
-from fairbench.components.papers.uncertainty_matters.solvers import held_out_labels
 from fairbench.core.arrays import Floats, Mask, rng
-from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.inference.comparing import Comparison, Region, highest_density_region, objective
 from fairbench.inference.gaps import cells_of
@@ -106,43 +105,21 @@ class _PackedOptions(Results):
     cvs: int = number_of_cvs(OTHERS)
 
 
-def packed_counts(algorithm: str) -> Counts | None:
-    """Return the counts (B, G, 4) of an algorithm, None where it is not among the packed."""
-    if algorithm not in _content():
-        return None
+def packed_counts(algorithm: str) -> Counts:
+    """Return the counts (B, G, 4) of an algorithm."""
     wrong = _content()[algorithm].astype(np.int64).reshape(-1, 2, 2)
     right = _content()[ROWS].astype(np.int64) - wrong  # of either label, true ones
     return np.stack([right[..., 0], wrong[..., 0], wrong[..., 1], right[..., 1]], axis=-1)
 
 
-def packed_joint(names: tuple[str, str]) -> Counts | None:
-    """Return the joint counts (R, G, 8) of two algorithms, None where they are not packed."""
-    return _content().get(key_of(JOINT, *names))
+def packed_joint(names: tuple[str, str]) -> Counts:
+    """Return the joint counts (R, G, 8) of two algorithms."""
+    return _content()[key_of(JOINT, *names)]
 
 
 def half_split_estimates(algorithm: str) -> Floats:
     """Return what :func:`half_estimates` found, (J, 2, R, G)."""
     return _content()[key_of(HALVES, algorithm)].astype(float)
-
-
-def most_counts(algorithm: str, results: Path | None = None) -> Counts:
-    """Return an algorithm's cross-validations: those packed, or in a results folder if it has more.
-
-    Raises
-    ------
-    UserError : neither has any.
-    """
-    kept = packed_counts(algorithm)
-    if results is None and kept is not None:
-        return kept
-    try:
-        stored = (results or default_results()) / ground_truth.STORED
-        found = ground_truth.load(algorithm, results=stored)
-    except UserError:
-        if kept is None:
-            raise
-        return kept
-    return found if kept is None else max(kept, found, key=len)
 
 
 def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
@@ -159,7 +136,7 @@ def pack(results: Path, *, file: Path = PACKED_FILE) -> None:
     """Pack what the results folder has; joint counts and half-splits are computed."""
     content: dict[str, NDArray[Any]] = {}
     for name in ALL:
-        tables = ground_truth.load(name, results=results / ground_truth.STORED)
+        tables = ground_truth.load(name, results / ground_truth.STORED)
         content[ROWS] = tables[0].reshape(2, 2, 2).sum(axis=-1).astype(np.uint16)
         content[name] = _wrong(tables)
     for name in ALGORITHMS:
@@ -196,8 +173,7 @@ def packed(options: _PackedOptions) -> None:
     rest = [name for name in ALL if name not in first]
     folder = options.results / ground_truth.STORED
     for names, cvs in ((sorted(first), options.cvs), (rest, min(options.cvs, OTHERS))):
-        for _ in ground_truth.ensure_all(names, cvs, 1, folder):
-            pass
+        ground_truth.ensure_all(names, cvs, folder)
     pack(options.results)
     print(f"{PACKED_FILE}: {PACKED_FILE.stat().st_size / 1000:.0f} kB")
 
@@ -342,7 +318,7 @@ class Reading:
         """Return an algorithm's cross-validations, (B, G, 4)."""
         if self.stands_for is None:
             return grid.counts(name, self.choices.get(name, ""))
-        return most_counts(self.stands_for.get(name, name))
+        return packed_counts(self.stands_for.get(name, name))
 
     def variance_ratio(self, name: str, place: int) -> Floats:
         """Return the ratio r of each group, (G, 1), of the `place`-th five half-splits.

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairbench.comparison.runs import Settings
-from fairbench.components.papers import CrossValidations, number_of_cvs, print_table, run_main
+from fairbench.components.papers import CrossValidations, print_table, run_main
 from fairbench.components.papers.uncertainty_matters import readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, Counts
 from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
@@ -70,13 +70,6 @@ SHOWN = {
 
 
 @dataclass(frozen=True)
-class _ConclusionsOptions:
-    """How much is looked at."""
-
-    cvs: int = number_of_cvs(200)
-
-
-@dataclass(frozen=True)
 class Conclusions:
     """What each of many cross-validations of a pair concludes, as events of `SHOWN`.
 
@@ -117,7 +110,7 @@ def probabilities(pair: Pair) -> dict[str, dict[str, float]]:
     }
 
 
-def conclusions(options: _ConclusionsOptions) -> None:
+def conclusions(options: CrossValidations) -> None:
     """Print how far the conclusion of one cross-validation hangs on the partition.
 
     ``python -m papers.uncertainty_matters.studies conclusions [cvs=200]`` prints, of each
@@ -137,7 +130,7 @@ def conclusions(options: _ConclusionsOptions) -> None:
         most = Counter(found.posteriors).most_common(1)[0][0]
         rows.append((names, *turned, most, found.mean))
     headings = ("A against B", "estimates turn", "posteriors turn", "most posteriors", "mean")
-    print_table(f"one of {options.cvs} cross-validations concludes", headings, rows, width=120)
+    print_table("what one cross-validation concludes", headings, rows, width=120)
     for names, pair in compared.items():
         cells = [
             [rho, *(f"{share:.2f}" for share in shares.values())]
@@ -294,7 +287,7 @@ def public_code(options: CrossValidations) -> None:
     finds its region by a kernel density of bandwidth 0.15, whatever the spread of the draws.
     """
     for name in CODE_ALGORITHMS:
-        counts = readings.most_counts(name, options.results)[: options.cvs]
+        counts = readings.packed_counts(name)[: options.cvs]
         for rho in ("1/K", "average"):
             rows = [
                 (step, *(f"{sd:.4f}" for sd in sds), f"{area:.4f}", f"{100 * inside:.1f}")

@@ -24,7 +24,6 @@ from fairbench.components.papers.engine.matching import Effort, Numbers, number
 from fairbench.components.papers.uncertainty_matters import ground_truth, readings
 from fairbench.components.papers.uncertainty_matters.ground_truth import Counts
 from fairbench.core.arrays import Floats, Rows, rng
-from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.inference.comparing import highest_density_region
 from fairbench.inference.posterior import paired_draws, table_draws
@@ -206,8 +205,6 @@ class Pair:
         """
         if self.reading.paired:
             joint = readings.packed_joint(self.names)
-            if joint is None:
-                raise UserError(f"no joint counts of {' and '.join(self.names)} are packed")
             generator = rng(0, "uncertainty matters", *self.names)
             tables = paired_draws(joint.mean(axis=0), draws, generator, alpha=setting.alpha)
             return self._difference(tables, setting)

@@ -125,7 +125,6 @@ def test_what_is_packed_is_of_german():
         joint = readings.packed_joint(readings.RIGHT.names(method))
         assert joint.shape == (readings.PARTITIONS, 2, 8)
         assert (joint.sum(axis=(1, 2)) == 1000).all()
-    assert readings.packed_counts("FERM, C = 0.5") is None
 
 
 def test_kept_numbers_answer_every_published_one():

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ import pandas as pd
 import yaml
 
 from fairbench.cli.command import Results
-from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 
 # The columns that distinguish the published rows of one table and metric.
@@ -86,31 +85,12 @@ class Paper:
 
     @classmethod
     def read(cls, name: str, folder: Path) -> Paper:
-        """Read ``mapping.yaml`` of ``folder/name``, and ``published.csv`` where there is one.
-
-        Raises
-        ------
-        UserError : a paper that has no mapping.
-        """
-        papers = papers_in(folder)
-        if name not in papers:
-            raise unknown_name("paper", name, papers)
+        """Read ``mapping.yaml`` and ``published.csv`` of ``folder/name``."""
         mapping = yaml.safe_load((folder / name / "mapping.yaml").read_text(encoding="utf-8"))
         mapping.pop("shared", None)
-        rows = pd.DataFrame(columns=["table", "metric", *KEYS, "value", "sd"], dtype=str)
         published = folder / name / "published.csv"
-        if published.is_file():
-            rows = pd.read_csv(published, dtype=str, keep_default_na=False)
+        rows = pd.read_csv(published, dtype=str, keep_default_na=False)
         return cls(name, rows, **mapping, folder=folder / name)
-
-    def table(self, table: str) -> Mapping[str, Any]:
-        """Return the mapping of a table.
-
-        Raises
-        ------
-        UserError : a table that the mapping does not have.
-        """
-        return self._entry("table", table)
 
     def published(self, table: str) -> pd.DataFrame:
         """Return the printed numbers of a table, as text."""
@@ -118,38 +98,12 @@ class Paper:
 
     def experiments(self, table: str) -> list[str]:
         """Return the experiments whose runs answer a table."""
-        return list(self.table(table).get("experiments", []))
+        return list(self.tables[table].get("experiments", []))
 
     def computed(self, table: str) -> list[str]:
         """Return the names of the computations that answer a table."""
-        names = [name for rule in self.table(table)["rules"] for name in computations_of(rule)]
+        names = [name for rule in self.tables[table]["rules"] for name in computations_of(rule)]
         return list(dict.fromkeys(names))
-
-    def cause(self, name: str) -> str:
-        """Return the name of a cause that the mapping explains, or nothing for none.
-
-        Raises
-        ------
-        UserError : a cause that the mapping does not have.
-        """
-        if name and name not in self.causes:
-            raise unknown_name(f"cause of {self.name}", name, list(self.causes))
-        return name
-
-    def figure(self, figure: str) -> Mapping[str, str]:
-        """Return the entry of a figure in the mapping.
-
-        Raises
-        ------
-        UserError : a figure that the mapping does not have.
-        """
-        return self._entry("figure", figure)
-
-    def _entry(self, kind: str, name: str) -> Mapping[str, Any]:
-        entries = {"table": self.tables, "figure": self.figures}[kind]
-        if name not in entries:
-            raise UserError(f"{self.name} has no {kind} '{name}' here; valid: {', '.join(entries)}")
-        return entries[name]
 
 
 def papers_in(folder: Path) -> list[str]:
@@ -401,56 +355,15 @@ class Row:
         return [*words, *(shlex.split(self.quick or "") if quick else [])]
 
 
-_ROW_NAMES = {field.name for field in fields(Row)}
-
-
 def contents(paper: Paper) -> list[Row]:
-    """Read the rows of a paper, in the order of the work.
-
-    Raises
-    ------
-    UserError : a row that is not as it must be; names file and row.
-    """
-    path = paper.folder / "contents.yaml"
-    if not path.is_file():
-        raise UserError(f"{paper.name} has no contents.yaml, which lists its tables and figures")
-    rows = [_read_row(entry, path) for entry in yaml.safe_load(path.read_text(encoding="utf-8"))]
-    names = [row.item for row in rows]
-    tables = [row.table for row in rows if row.is_counted]
-    listed = [*(f"table {table}" for table in tables), *(f"'{name}'" for name in names)]
-    if twice := [name for name in listed if listed.count(name) > 1]:
-        raise UserError(f"{path}: {twice[0]} stands there twice")
-    for kind, mapped in (("table", paper.tables), ("figure", paper.figures)):
-        if different := ({getattr(row, kind) for row in rows} - {""}) ^ set(mapped):
-            raise UserError(
-                f"{path}: {kind} {min(different)} must stand both there and in mapping.yaml"
-            )
-    return rows
+    """Read the rows of a paper, in the order of the work."""
+    text = (paper.folder / "contents.yaml").read_text(encoding="utf-8")
+    return [_row(**entry) for entry in yaml.safe_load(text)]
 
 
-def _read_row(entry: dict[str, object], path: Path) -> Row:
-    """Return a row of ``contents.yaml``, checked."""
-    if unknown := set(entry) - _ROW_NAMES:
-        raise unknown_name(f"entry of {path}", min(unknown), _ROW_NAMES)
-    quick = None if entry.get("quick") is False else str(entry.get("quick", ""))
-    texts = {name: " ".join(str(text).split()) for name, text in entry.items() if name != "quick"}
-    row = Row(**{"item": "", "what": "", "place": "", **texts}, quick=quick)
-    answers = [name for name in ANSWERS if getattr(row, name)]
-    where = f"{path}: '{row.item or entry}'"
-    if not (row.item and row.what and row.place and len(answers) == 1):
-        raise UserError(f"{where} needs item, what, place, and one of {', '.join(ANSWERS)}")
-    if not row.ours and row.kind not in ("words", "absent"):
-        raise UserError(f"{where} needs ours: what we run or have")
-    judged = row.kind != "absent" and not row.is_counted
-    if judged and row.verdict not in ROW_VERDICTS:
-        raise UserError(f"{where} needs a verdict: {', '.join(ROW_VERDICTS)}")
-    if not judged and row.verdict:
-        raise UserError(f"{where} takes no verdict: that of a table is counted, and absent is one")
-    if row.other_data and row.kind != "table":
-        raise UserError(f"{where}: other_data goes with a table")
-    if row.quick != "" and row.kind != "command":
-        raise UserError(f"{where}: quick goes with a command")
-    return row
+def _row(quick: bool | str = "", **entry: object) -> Row:
+    texts = {name: " ".join(str(text).split()) for name, text in entry.items()}
+    return Row(**texts, quick=None if quick is False else str(quick))
 
 
 # What is asked of a paper.

@@ -36,7 +36,6 @@ from fairbench.components.papers.engine.mapping import (
     answers,
     computations_of,
     contents,
-    counts,
     judge,
     metrics_of,
     quick_note,
@@ -100,7 +99,7 @@ class Computation:
     @property
     def rows(self) -> pd.DataFrame:
         """Return the published rows that it answers."""
-        rows, rules = self.paper.published(self.table), self.paper.table(self.table)["rules"]
+        rows, rules = self.paper.published(self.table), self.paper.tables[self.table]["rules"]
         answered = (computations_of(rule_of(rules, row)) for row in rows.to_dict("records"))
         return rows[[self.name in names for names in answered]]
 
@@ -184,21 +183,11 @@ class PaperTable:
     rows: pd.DataFrame
     note: str
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """Return how many reproductions have each verdict."""
-        return counts(self.rows)
-
 
 def paper_tables(
     paper: Paper, tables: Sequence[str], collection: Catalogue, presets: Presets, results: Path
 ) -> Iterator[PaperTable]:
-    """Yield tables of a paper with what answers them.
-
-    Raises
-    ------
-    UserError : a table that the mapping does not have.
-    """
+    """Yield tables of a paper with what answers them."""
     available = set(files_of("experiment"))
     experiments_of_tables = [
         [experiment for experiment in paper.experiments(t) if experiment in available]
@@ -215,10 +204,10 @@ def paper_tables(
         names_of = paper.computed(table)
         computed = {name: Computation(paper, name, table, results).numbers() for name in names_of}
         rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
-        own_names = paper.table(table).get("datasets", {})
+        own_names = paper.tables[table].get("datasets", {})
         rows["own data set"] = rows["dataset"].map(lambda name, own=own_names: own.get(name, name))
         quick = any(value["quick"].any() for value in computed.values() if len(value))
-        note = quick_note(rows, paper.table(table).get("runs", paper.runs))
+        note = quick_note(rows, paper.tables[table].get("runs", paper.runs))
         note = note or ("quick look" if quick else "")
         yield PaperTable(paper.name, table, tuple(experiments), rows, note)
 
@@ -288,7 +277,9 @@ def compare(
         ``intervention`` and ``option`` in front.
     computed : computation -> its numbers, by the place of the published row.
     """
-    mapping, lookup = paper.table(table), _Lookup(ours)
+    mapping, runs_of = paper.tables[table], dict[tuple[str, str], list[dict[str, Any]]]()
+    for each in ours.to_dict("records"):
+        runs_of.setdefault((each["dataset"], each["metric"]), []).append(each)
     runs, own_names = mapping.get("runs", paper.runs), mapping.get("datasets", {})
     rows: list[dict[str, Any]] = []
     computed_by_row = {
@@ -304,7 +295,7 @@ def compare(
             of_row = {name: found.get(row_number, []) for name, found in computed_by_row.items()}
             given = _numbers_of_computations(rule, row, of_row)
         else:
-            given = _numbers_of_runs(rule, row, own_names, lookup)
+            given = _numbers_of_runs(rule, row, own_names, runs_of)
         answers_of_row = []
         for label, cause, numbers in given:
             found = numbers or {"quick": True, "repeats": 0}
@@ -314,7 +305,7 @@ def compare(
                 verdict["verdict"] = ABSENT
             # Of the paper's size: no quick look, and no fewer repeats than its runs.
             whole = not found.get("quick", False) if is_computed else found["repeats"] >= runs
-            why = {"reason": reason, "cause": paper.cause(cause), "whole": bool(whole)}
+            why = {"reason": reason, "cause": cause, "whole": bool(whole)}
             answers_of_row.append({"our method": label, **verdict, **why})
         answers_of_row[0] |= settle(paper, row, answers_of_row)
         rows += [
@@ -338,9 +329,17 @@ def _numbers_of_computations(
 
 
 def _numbers_of_runs(
-    rule: Mapping[str, Any], row: Mapping[str, str], own_names: Mapping[str, str], ours: _Lookup
+    rule: Mapping[str, Any],
+    row: Mapping[str, str],
+    own_names: Mapping[str, str],
+    runs_of: Mapping[tuple[str, str], Sequence[dict[str, Any]]],
 ) -> _Given:
-    """Yield our numbers for a published row: label, cause, and None where there are none."""
+    """Yield our numbers for a published row: label, cause, and None where there are none.
+
+    Parameters
+    ----------
+    runs_of : data set and metric -> summaries of runs, of which the first that is asked for counts.
+    """
     if "metrics" not in rule or "absent" in rule:
         yield row["method"], "", None
         return
@@ -348,8 +347,9 @@ def _numbers_of_runs(
     for choice, metric in answers(rule, row):
         cause = choice.pop("cause", "")
         label = choice.pop("label", "") or _label(choice)
-        asked = {"metric": metric["metric"], "attribute": metric.get("attribute", "")}
-        first = ours.first({"dataset": dataset, **choice, **asked, "variant": "", "group": ""})
+        asked = {**choice, "attribute": metric.get("attribute", ""), "variant": "", "group": ""}
+        runs = runs_of.get((dataset, metric["metric"]), ())
+        first = next((run for run in runs if asked.items() <= run.items()), None)
         numbers = None
         if first is not None:  # in the paper's unit
             scale = metric.get("scale", 1.0)
@@ -364,24 +364,6 @@ def _label(choice: Mapping[str, str]) -> str:
     method = "" if intervention and choice["method"] == "baseline" else choice["method"]
     held_out = "validation" if choice.get("experiment", "").endswith("_validation") else ""
     return " ".join(filter(None, [method, intervention, choice.get("option", ""), held_out]))
-
-
-@dataclass(frozen=True, eq=False)
-class _Lookup:
-    """Rows of a table, found by the values of some columns: read once for each set of columns."""
-
-    rows: pd.DataFrame
-    _places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = field(default_factory=dict)
-
-    def first(self, values_by_column: Mapping[str, str]) -> pd.Series | None:
-        """Return the first row with these values."""
-        names = tuple(values_by_column)
-        if names not in self._places:
-            every = [*zip(*(self.rows[name] for name in names), strict=True)]
-            # The first row of equal ones stands last, and so is kept.
-            self._places[names] = {every[i]: i for i in reversed(range(len(every)))}
-        place_of_row = self._places[names].get(tuple(values_by_column.values()))
-        return None if place_of_row is None else self.rows.iloc[place_of_row]
 
 
 # The record, and the verdict of each row of a work.

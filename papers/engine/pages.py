@@ -19,6 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fairbench.components.papers import print_table
 from fairbench.components.papers.engine import mapping, matching
 from fairbench.core.files import write_text
 from fairbench.experiments.configuration import Presets
@@ -37,39 +38,37 @@ _HEADINGS = {
 def print_paper(paper: mapping.Paper, results: Path, table: str = "") -> None:
     """Print one table, or a summary of all of them, from what is in the results folder.
 
-    Every table that is printed is written to ``report/PAPER`` of the results folder besides.
+    Every table is written to ``report/PAPER`` of the results folder besides.
 
     Parameters
     ----------
     table : its name, ``all`` for all of them one by one, nothing for the summary.
-
-    Raises
-    ------
-    UserError : a table that the paper does not have.
     """
     names = list(paper.tables) if table in ("", "all") else [table]
     tables = list(matching.paper_tables(paper, names, Catalogue(results), Presets(), results))
-    console = Console(width=_WIDTH)
-    folder = results / "report" / paper.name
+    console, heading = Console(width=_WIDTH), ("table", "numbers", *mapping.VERDICTS, "")
+    summary = []
     for group in tables:
-        commands = [matching.command(name) for name in group.experiments]
-        if paper.computed(group.table):
-            commands.append(f"fairbench paper {paper.name} table={group.table} run=true")
-        _write(group, folder / f"table{group.table}", commands)
+        path = results / "report" / paper.name / f"table{group.table}.csv"
+        write_text(path, group.rows.to_csv(index=False))
+        numbers = (int(group.rows["reproduces"].sum()), *mapping.counts(group.rows).values())
+        summary.append([group.table, *map(str, numbers), group.note])
         if table:
-            print_table(group, console)
+            commands = [matching.command(name) for name in group.experiments]
+            if paper.computed(group.table):
+                commands.append(f"fairbench paper {paper.name} table={group.table} run=true")
+            _print_metrics(group, console)
             note = f" ({group.note})" if group.note else ""
             scored = f"table {group.table}: {mapping.scoreboard(group.rows)}{note}"
             console.print(f"{scored}; made by {', '.join(commands)}", style=None)
     if not table:
-        console.print(_summary(paper, tables))
-        if tables:
-            print(f"One table: fairbench paper {paper.name} table={tables[0].table}")
+        print_table(paper.title, heading, summary, _WIDTH)
+        print(f"One table: fairbench paper {paper.name} table={names[0]}")
 
 
 def _print_contents(paper: mapping.Paper, answers: Sequence[matching.RowAnswer]) -> None:
     """Print every row of a paper: its verdict, how many numbers agree, and what was seen."""
-    printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
+    printed = Table(title=paper.title, title_justify="left", box=box.SIMPLE_HEAD)
     printed.add_column("row", overflow="fold", max_width=30)
     printed.add_column("verdict", no_wrap=True)
     printed.add_column("agree", justify="right", no_wrap=True)
@@ -96,20 +95,7 @@ def print_changes(paper: mapping.Paper, changed: pd.DataFrame) -> None:
         print(f"{paper.name}: {smaller} verdicts of a smaller size differ from the record")
 
 
-def _summary(paper: mapping.Paper, tables: Sequence[matching.PaperTable]) -> Table:
-    """Return how many numbers of each table have which verdict."""
-    printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
-    printed.add_column("table")
-    for heading in ("numbers", *mapping.VERDICTS):
-        printed.add_column(heading, justify="right")
-    printed.add_column("")
-    for table in tables:
-        counts = map(str, (int(table.rows["reproduces"].sum()), *table.counts.values()))
-        printed.add_row(table.table, *counts, table.note)
-    return printed
-
-
-def print_table(table: matching.PaperTable, console: Console) -> None:
+def _print_metrics(table: matching.PaperTable, console: Console) -> None:
     """Print a table, metric by metric; what all rows share stands in the title."""
     absent = table.rows["verdict"] == mapping.ABSENT
     for metric, rows in table.rows[~absent].groupby("metric", sort=False):
@@ -122,11 +108,10 @@ def print_table(table: matching.PaperTable, console: Console) -> None:
 
 def _metric_table(rows: pd.DataFrame, title: str) -> Table:
     """Return the table of one metric: published numbers beside ours."""
-    several = rows.groupby(list(mapping.KEYS), sort=False)["our method"].transform("size").max() > 1
     keys = _distinguishing_columns(rows)
     shared = [rows[name].iloc[0] for name in mapping.KEYS if name not in keys]
     title = ", ".join([title, *filter(None, shared)]) + ", mean (sd)"
-    if several or (rows["our method"] != rows["method"]).any():
+    if (rows["our method"] != rows["method"]).any():
         keys.append("our method")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
     for name in (*keys, *_PRINTED, "verdict"):
@@ -134,21 +119,13 @@ def _metric_table(rows: pd.DataFrame, title: str) -> Table:
         style: dict[str, Any] = {"justify": side, "no_wrap": name in (*_PRINTED, "verdict")}
         table.add_column(_HEADINGS.get(name, name), overflow="fold", **style)
     digits = _decimals(rows)
-    blocks = rows[keys[0]].duplicated().any()
-    ordered = rows.sort_values("dataset", kind="stable").to_dict("records")
-    for previous, row in zip([None, *ordered], ordered, strict=False):
-        if blocks and previous and previous[keys[0]] != row[keys[0]]:
-            table.add_section()
-        front = [str(row[name]) for name in keys]
-        if previous and previous[keys[0]] == row[keys[0]]:
-            front[0] = ""
-        if keys[-1] == "our method" and row["our method"] == row["method"]:
-            front[-1] = ""
+    for row in rows.sort_values("dataset", kind="stable").to_dict("records"):
         theirs = f"{row['value']} ({row['sd']})" if row["sd"] else row["value"]
         ours = digits(row["ours"])
         if row["repeats"] > 1:
             ours += f" ({digits(row['our sd'])})"
         verdict = row["verdict"] if row["reproduces"] else f"({row['verdict']})"
+        front = (str(row[name]) for name in keys)
         table.add_row(*front, theirs, ours, digits(row["difference"]), verdict)
     return table
 
@@ -163,27 +140,15 @@ def _distinguishing_columns(rows: pd.DataFrame) -> list[str]:
     return keys or ["method"]
 
 
-def _decimals(rows: pd.DataFrame) -> Callable[[Any], str]:
+def _decimals(rows: pd.DataFrame) -> Callable[[float], str]:
     """Return how numbers of a metric are written: finer where the published ones are small."""
     least = rows["published"].abs().replace(0, np.nan).min()
     decimals = 5 if least < 0.001 else 4 if least < 0.03 else 3
 
-    def written(value: Any) -> str:
-        if not isinstance(value, float):
-            return str(value)
+    def written(value: float) -> str:
         return "-" if np.isnan(value) else f"{value:.{decimals if abs(value) < 100 else 1}f}"
 
     return written
-
-
-def _write(table: matching.PaperTable, stem: Path, commands: Sequence[str]) -> None:
-    """Write a table as CSV and as Markdown, with the commands that made it."""
-    rows = table.rows
-    write_text(stem.with_suffix(".csv"), rows.to_csv(index=False))
-    written = _decimals(rows)
-    cells = [[written(value) for value in row] for row in rows.itertuples(index=False)]
-    body = _table(dict.fromkeys(rows.columns, "---"), cells)
-    write_text(stem.with_suffix(".md"), f"Made by `{'`, `'.join(commands)}`.\n\n{body}\n")
 
 
 # The pages.
@@ -205,7 +170,6 @@ def pages(papers: Sequence[mapping.Paper]) -> dict[Path, str]:
         "brief": [
             _line([paper.title, paper.brief["claims"], paper.brief["found"], links.format(paper)])
             for paper in ordered
-            if paper.brief
         ],
         "counts": [_line(_counts_of_work(paper, rows)) for paper, rows in every],
         "names": [f"papers/{paper.name}" for paper in ordered],
@@ -224,8 +188,6 @@ def _counts_of_work(paper: mapping.Paper, rows: Sequence[matching.RowAnswer]) ->
     printed = sum(answer.printed for answer in rows)
     compared = sum(answer.compared for answer in counted)
     link = f"[{paper.name}](papers/{paper.name}.md)"
-    if not compared:
-        return [link, str(printed), *[""] * 8]
     counts = [sum(answer.count(verdict) for answer in counted) for verdict in mapping.VERDICTS[:4]]
     share = f"{counts[-1] / compared:.0%}".replace("%", " %")
     numbers = pd.concat([answer.numbers for answer in counted if answer.compared])
@@ -241,31 +203,25 @@ def _off(numbers: pd.DataFrame) -> list[str]:
 def _work(paper: mapping.Paper, rows: Sequence[matching.RowAnswer]) -> Iterator[str]:
     """Yield the paragraphs of a work's page: claims, numbers, figures, then all else."""
     yield f"# {paper.title}"
-    if paper.brief:
-        yield "[In brief](../papers.md): what it claims, and whether that replicates."
+    yield "[In brief](../papers.md): what it claims, and whether that replicates."
+    yield from _claims(paper, [answer for answer in rows if answer.row.is_claim])
     others = [answer for answer in rows if not answer.row.is_claim]
-    if len(others) < len(rows):
-        yield from _claims(paper, [answer for answer in rows if answer.row.is_claim])
-    tables = [answer for answer in others if answer.row.kind == "table"]
+    yield from _tables(paper, [answer for answer in others if answer.row.kind == "table"])
     figures = [answer for answer in others if answer.row.kind == "figure"]
+    yield "## Figures"
+    words = f"`fairbench paper {paper.name} figure=N run=true`"
+    yield f"{words} runs what a figure needs and draws it."
+    drawn = dict.fromkeys(f"`{a.row.figure}`" for a in figures if a.verdict == "drawn")
+    if drawn:
+        compared = "Drawn, with no printed number to compare (`contents.yaml` has what differs)"
+        yield f"{compared}:\n{', '.join(drawn)}."
+    yield from _rows([answer for answer in figures if answer.verdict != "drawn"])
     others = [answer for answer in others if answer.row.kind not in ("table", "figure")]
-    if tables:
-        yield from _tables(paper, tables)
-    if figures:
-        yield "## Figures"
-        words = f"`fairbench paper {paper.name} figure=N run=true`"
-        yield f"{words} runs what a figure needs and draws it."
-        drawn = dict.fromkeys(f"`{a.row.figure}`" for a in figures if a.verdict == "drawn")
-        if drawn:
-            compared = "Drawn, with no printed number to compare (`contents.yaml` has what differs)"
-            yield f"{compared}:\n{', '.join(drawn)}."
-        yield from _rows([answer for answer in figures if answer.verdict != "drawn"])
     told = [answer for answer in others if answer.verdict not in ("implemented", mapping.CANNOT)]
-    if others:
-        yield "## Definitions, algorithms, data sets and the rest"
-        where, more = f"`papers/{paper.name}/contents.yaml`", len(others) - len(told)
-        named = "code and reason,\nand what differs from the text ([in brief](../deviations.md))"
-        yield f"{more} more are implemented or cannot be had; {where} names {named}."
+    yield "## Definitions, algorithms, data sets and the rest"
+    where, more = f"`papers/{paper.name}/contents.yaml`", len(others) - len(told)
+    named = "code and reason,\nand what differs from the text ([in brief](../deviations.md))"
+    yield f"{more} more are implemented or cannot be had; {where} names {named}."
     apart = [f"{_item(answer)}: {answer.verdict}" for answer in told if answer.verdict in _APART]
     if apart:
         yield f"Not as in the text, for reasons that both of these have: {'; '.join(apart)}."
@@ -334,8 +290,7 @@ def _tables(paper: mapping.Paper, tables: Sequence[matching.RowAnswer]) -> Itera
     own = [answer.numbers for answer in tables if answer.verdict != matching.OTHER_DATA]
     if len(own) < len(tables):
         yield "What follows leaves out the tables that we ran on other people's data."
-    if own:
-        yield from _explained(paper, pd.concat(own))
+    yield from _explained(paper, pd.concat(own))
 
 
 def _explained(paper: mapping.Paper, record: pd.DataFrame) -> Iterator[str]:
@@ -410,16 +365,12 @@ def compare_with_record(
     """Print the verdicts that changed, then every row of the papers; record them if asked to."""
     catalogue, presets, answers = Catalogue(options.results), Presets(), []
     for paper in papers:
-        record = matching.recorded(paper)
-        if paper.tables:
-            tables = matching.paper_tables(
-                paper, [*paper.tables], catalogue, presets, options.results
-            )
-            new = matching.verdicts(list(tables))
-            print_changes(paper, matching.changes(new, record))
-            record = matching.merge_record(new, record)
-            if options.record:
-                matching.write_record(paper, record)
+        tables = matching.paper_tables(paper, [*paper.tables], catalogue, presets, options.results)
+        record, new = matching.recorded(paper), matching.verdicts(list(tables))
+        print_changes(paper, matching.changes(new, record))
+        record = matching.merge_record(new, record)
+        if options.record:
+            matching.write_record(paper, record)
         answers.append((paper, list(matching.row_answers(paper, record))))
     for paper, rows in answers:
         _print_contents(paper, rows)

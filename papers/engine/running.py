@@ -1,8 +1,7 @@
 """All that a paper takes: sweeps, computations, figures and studies, run one after the other.
 
 What is finished is not run again, so that a night's run that was ended goes on. A part that fails
-is reported, and the others are run. Each part's CPU time is added up in ``papers/costs.csv`` of the
-results folder.
+is reported, and the others are run.
 
 A computation is a function of the paper's folder, ``numbers(rows, results, effort)``. It is given
 the published rows that it answers, and returns a row for each number of ours: `row`, the place of
@@ -68,7 +67,7 @@ def figure_sweeps(
     paper: Paper, figures: Sequence[str] = (), effort: Effort = Effort.WHOLE
 ) -> Iterator[list[str]]:
     """Yield the words of each sweep that some figures need, all of the paper's if none is named."""
-    entries = [paper.figure(figure) for figure in figures or paper.figures]
+    entries = [paper.figures[figure] for figure in figures or paper.figures]
     yield from _sweeps(paper, [f["experiment"] for f in entries if "experiment" in f], effort)
 
 
@@ -152,9 +151,9 @@ def draw_figure(
 
     Raises
     ------
-    UserError : a figure that the mapping does not have, runs or data that are missing.
+    UserError : runs or data that are missing.
     """
-    entry = paper.figure(figure)
+    entry = paper.figures[figure]
     if "function" in entry:
         figures = function_of(entry["function"])(results, effort)
     else:
@@ -177,10 +176,7 @@ def draw_figure(
     return paths
 
 
-# The parts of a paper, and what each took.
-
-_COSTS = Path("papers", "costs.csv")  # in a results folder
-COSTS = ["paper", "part", "effort", "cpu_seconds"]
+# The parts of a paper.
 
 
 @dataclass(frozen=True)
@@ -276,12 +272,11 @@ def _digest(paper: Paper, words: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list[_Failure]:
+def carry_out(parts: Sequence[PaperPart]) -> list[_Failure]:
     """Run parts one after the other, whatever happens to one, and return those that failed."""
     failures = []
     for number, part in enumerate(parts, 1):
         print(f"[{number} of {len(parts)}] {part.paper}, {part.name}", flush=True)
-        before = _cpu_seconds()
         try:
             result = part.run()
             if isinstance(result, list):
@@ -292,27 +287,7 @@ def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list
             failures.append(_Failure(part, *failure(error)))
             print(f"  not done: {failures[-1].reason}", flush=True)
             print(failures[-1].trace, end="\n" * bool(failures[-1].trace), file=sys.stderr)
-        _add_cost(results, part, effort, _cpu_seconds() - before)
     return failures
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process and of its finished child processes."""
-    return sum(os.times()[:4])
-
-
-def costs(results: Path) -> pd.DataFrame:
-    """Return the CPU seconds that each part has taken so far, with the columns `COSTS`."""
-    path = results / _COSTS
-    return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=COSTS)
-
-
-def _add_cost(results: Path, part: PaperPart, effort: Effort, seconds: float) -> None:
-    label = effort.name.lower()
-    new = pd.DataFrame([[part.paper, part.name, label, round(seconds, 2)]], columns=COSTS)
-    every = [frame for frame in (costs(results), new) if len(frame)]
-    total = pd.concat(every).groupby(COSTS[:3], sort=False, as_index=False)["cpu_seconds"].sum()
-    write_text(results / _COSTS, total.to_csv(index=False))
 
 
 def run_asked(papers: Sequence[Paper], options: PaperOptions) -> list[_Failure]:
@@ -324,15 +299,11 @@ def run_asked(papers: Sequence[Paper], options: PaperOptions) -> list[_Failure]:
     """
     effort = Effort.QUICK if options.quick else Effort.WHOLE
     parts = [part for paper in papers for part in _parts(paper, options, effort)]
-    failures = carry_out(parts, options.results, effort)
+    failures = carry_out(parts)
     if failures and len(failures) == len(parts) and not any(part.trace for part in failures):
         reasons = "; ".join(dict.fromkeys(part.reason for part in failures))
         rest = f"fairbench paper {options.name} run=true"
         raise UserError(f"{reasons}; {rest} runs all that can be run without it")
-    if options.name == ALL and options.run:
-        hours = costs(options.results).groupby("paper")["cpu_seconds"].sum() / 3600
-        spent = ", ".join(f"{paper} {hour:.2f}" for paper, hour in hours.items())
-        print(f"CPU hours in this results folder so far: {spent}")
     for each in failures:
         print(f"not done: {each.part.paper}, {each.part.name}: {each.reason}")
     return failures
@@ -342,10 +313,6 @@ def _parts(paper: Paper, options: PaperOptions, effort: Effort) -> list[PaperPar
     """Return the tables, figures and studies of a paper that the options ask for."""
     tables = [] if options.table in ("", ALL) else [options.table]
     figures = [options.figure] if options.figure else []
-    for table in tables:
-        paper.table(table)
-    for figure in figures:
-        paper.figure(figure)
     parts: list[PaperPart] = []
     only_figures, everything = (
         options.figure or options.figures,

@@ -43,6 +43,13 @@ def paper(options: PaperOptions) -> int:
     papers = [Paper.read(name, root / "papers") for name in paper_names]
     if options.name == ALL and (options.table or options.figure):
         raise UserError(f"{ALL} takes no table= and no figure=: name one paper")
+    for kind, asked, known in (
+        ("table", options.table.replace(ALL, ""), papers[0].tables),
+        ("figure", options.figure, papers[0].figures),
+    ):
+        if asked and asked not in known:
+            valid = ", ".join(known)
+            raise UserError(f"{options.name} has no {kind} '{asked}' here; valid: {valid}")
     failures = run_asked(papers, options)
     if options.figure or options.figures:
         return bool(failures)

@@ -194,8 +194,11 @@ def test_numbers_that_a_paper_keeps_are_printed(tmp_path, capsys):
     assert not matching.Computation(paper, "shares", "1", tmp_path).is_stored()
     pages.print_paper(paper, tmp_path, "1")
     printed = capsys.readouterr().out.split()
-    assert printed[printed.index("mine") :][:5] == ["mine", "0.50", "0.600", "0.100", "unexplained"]
-    assert printed[printed.index("b") :][:5] == ["b", "0.50", "0.500", "0.000", "(agrees)"]
+    for name, *cells in (
+        ("mine", "mine", "0.50", "0.600", "0.100", "unexplained"),
+        ("mine", "b", "0.50", "0.500", "0.000", "(agrees)"),
+    ):
+        assert " ".join([name, *cells]) in " ".join(printed)
 
 
 def test_a_quick_look_is_of_small_data_and_few_repeats():
@@ -251,8 +254,10 @@ CONTENTS = """
 @pytest.fixture
 def tiny(tmp_path):
     """Return a paper of one table, in a folder of its own."""
-    table = 'title: Tiny\ntables: {"1": {rules: []}}\n'
-    return written(tmp_path / "papers", mapping_yaml=table, contents_yaml=CONTENTS)
+    table = 'title: Tiny\ntables: {"1": {rules: []}}\nbrief: {claims: It is., found: It is not.}\n'
+    return written(
+        tmp_path / "papers", mapping_yaml=table, contents_yaml=CONTENTS, published_csv=CSV
+    )
 
 
 def numbers(*verdicts, whole=True):
@@ -319,8 +324,6 @@ def test_a_cause_that_agrees_and_a_number_that_cannot_be_are_no_longer_unexplain
     assert mapping.settle(paper, number, [first, answer("agrees")])["verdict"] == "unexplained"
     impossible = {**number, "setting": "alpha=1"}
     assert mapping.settle(paper, impossible, [first])["verdict"] == "cannot be"
-    with pytest.raises(UserError, match="unknown cause of tiny 'released': did you mean released"):
-        paper.cause("released")
 
 
 def test_a_distance_is_in_printed_sds_or_in_the_papers_own_scatter():
@@ -336,27 +339,6 @@ def test_a_distance_is_in_printed_sds_or_in_the_papers_own_scatter():
     assert mapping.distance(explained) == pytest.approx(2)
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ("{item: Table 1, place: p, what: x, absent: y}", "'Table 1' stands there twice"),
-        ("{item: T, place: p, what: x, ours: o, table: '1'}", "table 1 stands there twice"),
-        ("{item: Table 3, place: p, what: x, ours: o, table: '3'}", "table 3 must stand both"),
-        ("{item: Table 3, place: p, what: x}", "needs item, what, place, and one of table, figure"),
-        ("{item: A, place: p, what: x, code: a.b, verdict: holds}", "needs ours: what we run"),
-        ("{item: A, place: p, what: x, ours: o, code: a, verdict: fine}", "needs a verdict: does"),
-        ("{item: A, place: p, what: x, absent: y, verdict: holds}", "takes no verdict"),
-        ("{item: A, place: p, what: x, ours: o, words: a, verdict: holds, quick: b}", "quick goes"),
-        ("{item: A, place: p, what: x, absent: y, vredict: holds}", "did you mean verdict"),
-    ],
-)
-def test_rows_that_are_not_as_they_must_be_are_refused(tiny, entry, message):
-    path = tiny.folder / "contents.yaml"
-    path.write_text(f"{CONTENTS}- {entry}\n")
-    with pytest.raises(UserError, match=message):
-        mapping.contents(tiny)
-
-
 def test_what_fails_is_reported_and_the_rest_is_run(tmp_path, capsys):
     def refuse():
         raise UserError("the file is not there")
@@ -366,25 +348,22 @@ def test_what_fails_is_reported_and_the_rest_is_run(tmp_path, capsys):
         running.PaperPart("tiny", "zero", lambda: [tmp_path / "figure1.png"]),
         running.PaperPart("tiny", "one", refuse),
         running.PaperPart("tiny", "two", lambda: 1 / 0),
-        running.PaperPart("tiny", "three", lambda: done.append(sum(i * i for i in range(10**6)))),
+        running.PaperPart("tiny", "three", lambda: done.append(3)),
     ]
-    for _ in range(2):
-        failures = running.carry_out(every, tmp_path, Effort.WHOLE)
-    assert len(done) == 2
+    failures = running.carry_out(every)
+    assert done == [3]
     assert [failure.reason for failure in failures][0] == "the file is not there"
     assert failures[0].trace == "" and "ZeroDivisionError" in failures[1].trace
     printed = capsys.readouterr().out
     assert "[4 of 4] tiny, three" in printed
     assert f"[1 of 4] tiny, zero\n  written: {tmp_path / 'figure1.png'}\n" in printed
-    spent = running.costs(tmp_path).set_index("part")["cpu_seconds"]
-    assert list(spent.index) == ["zero", "one", "two", "three"] and spent["three"] > 0
 
 
 def test_a_study_is_run_once_for_its_code(tiny, tmp_path):
     for expected in (1, 0):
         studies = list(running.study_parts(tiny, tmp_path, Effort.WHOLE))
         assert len(studies) == expected
-        assert running.carry_out(studies, tmp_path, Effort.WHOLE) == []
+        assert running.carry_out(studies) == []
     (path,) = (tmp_path / "report" / "tiny" / "studies").iterdir()
     assert path.read_text().splitlines()[1:] == ["3"]
     assert list(running.study_parts(tiny, tmp_path, Effort.QUICK)) == []
@@ -408,7 +387,18 @@ def test_a_quick_look_is_recorded_nowhere(refused, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_contents_name_what_exists_and_what_cannot_be_is_shown_by_a_test(name):
     paper = Paper.read(name, PAPERS)
-    for row in mapping.contents(paper):
+    rows = mapping.contents(paper)
+    for listed in ([row.item for row in rows], [row.table for row in rows if row.is_counted]):
+        assert len(listed) == len(set(listed))
+    for kind, mapped in (("table", paper.tables), ("figure", paper.figures)):
+        assert {getattr(row, kind) for row in rows} - {""} == set(mapped)
+    for row in rows:
+        assert row.item and row.what and row.place, row
+        assert row.ours or row.kind in ("words", "absent"), row
+        judged = row.kind != "absent" and not row.is_counted
+        assert row.verdict in (mapping.ROW_VERDICTS if judged else [""]), row
+        assert row.kind == "table" or not row.other_data, row
+        assert row.kind == "command" or row.quick == "", row
         if row.kind == "code":
             assert resolve_name(row.code) is not None
         if row.kind == "dataset":

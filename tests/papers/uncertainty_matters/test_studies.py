@@ -253,6 +253,6 @@ def test_the_smaller_group_has_the_wider_region():
 
 @pytest.mark.parametrize("figure", [name for name in PAPER.figures if name not in NEEDS_ADULT])
 def test_every_declared_figure_is_drawn_from_what_is_packed(figure, tmp_path):
-    drawn = list(function_of(PAPER.figure(figure)["function"])(tmp_path, Effort.FIRST))
+    drawn = list(function_of(PAPER.figures[figure]["function"])(tmp_path, Effort.FIRST))
     assert drawn and len({end for end, _ in drawn}) == len(drawn)
     assert all(picture.axes for _, picture in drawn)

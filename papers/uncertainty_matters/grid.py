@@ -7,7 +7,8 @@ other nine folds best. Logistic regression has C = 1, and Zafar's rule has the c
 
 ``python -m papers.uncertainty_matters.grid [cvs=60] [halvings=18] [algorithms=NAMES]`` counts the
 outcomes of repeated cross-validations and of half-splits, for the chosen machine and for every
-machine of the grid, in batches that are kept in the results folder, and packs them into grid.npz.
+machine of the grid, in batches that are kept in the results folder, and packs them into grid.npz
+in place of what it has of these algorithms.
 """
 
 from __future__ import annotations
@@ -15,9 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import count as every_number
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ class Options(Results):
     """How much is computed."""
 
     cvs: int = number_of_cvs(60)
-    halvings: int = option(18, "How many halvings of the data.", least=0)
+    halvings: int = option(18, "How many halvings of the data.", least=1)
     algorithms: tuple[str, ...] = option((*FITTED, RULE_APART), "Which machines are fitted.")
 
 
@@ -341,7 +340,7 @@ class Divided:
         return np.reshape(counts, (*labels.shape[:-1], 2, 4))
 
 
-def repeated(name: str, first: int, cvs: int) -> dict[str, ground_truth.Counts]:
+def repeated(name: str, first: int, cvs: int = BATCH) -> dict[str, ground_truth.Counts]:
     """Return the counts (1 + S, B, G, 4) of some cross-validations, by algorithm."""
     rows = Divided.of(german(), range(first, first + cvs))
     if name == RULE_APART:
@@ -362,44 +361,9 @@ def halved(name: str, place: int) -> dict[str, ground_truth.Counts]:
     return {key: np.concatenate([side[key] for side in sides], axis=1) for key in sides[0]}
 
 
-def compute(options: Options, folder: Path) -> None:
-    """Compute what the results folder does not have, the first batches of all algorithms first."""
-    folder.mkdir(parents=True, exist_ok=True)
-    a_batch = -(-options.halvings * BATCH // options.cvs)
-    for batch in range(-(-options.cvs // BATCH)):
-        for name in options.algorithms:
-            wanted = {
-                folder / f"{name}, {batch}.npz": partial(repeated, name, batch * BATCH, BATCH)
-            }
-            for place in range(a_batch * batch, min(a_batch * (batch + 1), options.halvings)):
-                wanted[folder / f"{name}, halves {place}.npz"] = partial(halved, name, place)
-            for path, make in wanted.items():
-                if not path.is_file():
-                    counts = {key: each.astype(np.uint16) for key, each in make().items()}
-                    ground_truth.write_arrays(path, counts)
-
-
-def pack(folder: Path, *, file: Path = FILE) -> None:
-    """Pack what the results folder has: counts by algorithm and choice, of whole data and halves.
-
-    The batches of an algorithm are as many as are there without a gap, and so are its halvings.
-    """
-    content: dict[str, NDArray[Any]] = {}
-    for name, algorithms in {**FITTED, RULE_APART: tuple(APART)}.items():
-        cvs, halved = list(_stored(folder, f"{name}, ")), list(_stored(folder, f"{name}, halves "))
-        for algorithm in algorithms:
-            apart = (RULE_APART,) if name == RULE_APART else choices(algorithm)
-            for place, choice in enumerate(apart):
-                of_cvs = [each[algorithm][place] for each in cvs]
-                of_halves = [each[algorithm][place] for each in halved]
-                content[ground_truth.key_of(algorithm, choice)] = np.concatenate(of_cvs)
-                content[ground_truth.key_of(algorithm, choice, HALVES)] = np.stack(of_halves)
-    ground_truth.write_arrays(file, content)
-
-
 @cache
-def _content(file: Path = FILE) -> dict[str, NDArray[Any]]:
-    with np.load(file, allow_pickle=False) as archive:
+def _content() -> dict[str, NDArray[Any]]:
+    with np.load(FILE, allow_pickle=False) as archive:
         return {name: archive[name].astype(np.int64) for name in archive.files}
 
 
@@ -414,21 +378,27 @@ def estimates(algorithm: str, choice: str = "") -> Floats:
     return np.stack([accuracy(found), true_negative_rate(found)], axis=2)
 
 
-def _stored(folder: Path, front: str) -> Iterator[Mapping[str, NDArray[Any]]]:
-    for place in every_number():
-        path = folder / f"{front}{place}.npz"
-        if not path.is_file():
-            return
-        with np.load(path, allow_pickle=False) as archive:
-            yield {name: archive[name] for name in archive.files}
-
-
 def main(options: Options) -> None:
-    """Compute and pack."""
-    folder = options.results / ground_truth.STORED / "grid"
-    compute(options, folder)
-    pack(folder)
-    print(f"{FILE}: {FILE.stat().st_size / 1000:.0f} kB")
+    """Compute what the results folder does not have, and pack it in place of what is packed."""
+    folder, content = options.results / ground_truth.STORED / "grid", dict(_content())
+    for name in options.algorithms:
+        cvs = [
+            ground_truth.kept(folder / f"{name}, {first}.npz", partial(repeated, name, first))
+            for first in range(0, options.cvs, BATCH)
+        ]
+        halves = [
+            ground_truth.kept(folder / f"{name}, halves {place}.npz", partial(halved, name, place))
+            for place in range(options.halvings)
+        ]
+        for algorithm in cvs[0]:
+            packed = (RULE_APART,) if name == RULE_APART else choices(algorithm)
+            for place, choice in enumerate(packed):
+                counts = np.concatenate([each[algorithm][place] for each in cvs])
+                content[ground_truth.key_of(algorithm, choice)] = counts
+                counts = np.stack([each[algorithm][place] for each in halves])
+                content[ground_truth.key_of(algorithm, choice, HALVES)] = counts
+    small = {name: each.astype(np.uint16) for name, each in content.items()}
+    ground_truth.write_arrays(FILE, small)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,9 @@ partitions, so two of them can be compared cross-validation by cross-validation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count as every_number
-from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,6 @@ from fairbench.experiments.configuration import plain
 from fairbench.experiments.contracts import Study
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import accuracy, binary_confusion, total, true_positive_rate
-from fairbench.results.runs import Store
 
 # The 13 algorithms of Table 12.1, as choices of this project's learners and interventions.
 
@@ -118,10 +115,9 @@ def held_out_labels(part: Study, cvs: Sequence[int]) -> Mask:
 
 # Counts, batch by batch.
 
-BATCH = 100  # cross-validations of a cell
+BATCH = 100  # cross-validations that are kept together
 FOLDER = Path(__file__).resolve().parent
-# Apart from the cells of runs, so that removing what no run needs leaves these alone.
-STORED = Path("papers") / "uncertainty_matters"  # in a results folder
+STORED = Path("papers", "uncertainty_matters")  # in a results folder
 Counts = NDArray[np.int64]
 
 
@@ -136,8 +132,8 @@ class Options(Results):
     jobs: int = option(1, "How many batches are computed at a time.", least=1)
 
 
-def load(algorithm: str, results: Path) -> Counts:
-    """Return the counts of all cross-validations that are there without a gap.
+def counts(algorithm: str, cvs: int, results: Path, jobs: int = 1) -> Counts:
+    """Return the counts of the first cross-validations; what is computed is kept, in batches.
 
     Returns
     -------
@@ -145,14 +141,26 @@ def load(algorithm: str, results: Path) -> Counts:
     risk) per group, age > 25 first, pooled over the folds. The same index is the same partition
     for every algorithm.
     """
-    store, cells = Store(results), (cell_id(algorithm, batch) for batch in every_number())
-    stored = [store.read(cell).columns["counts"] for cell in takewhile(store.has, cells)]
-    return np.reshape(stored, (len(stored) * BATCH, -1, 4))
+    import joblib
+
+    batches = range(-(-cvs // BATCH))
+    tasks = (joblib.delayed(_batch)(algorithm, batch, results / STORED) for batch in batches)
+    return np.concatenate(joblib.Parallel(jobs, verbose=10)(tasks))[:cvs]
 
 
-def cell_id(algorithm: str, batch: int) -> str:
-    """Return the id of a batch: a hash of the data, the components, the code and the batch."""
-    return digest([study(algorithm).identity(), FOLDS, BATCH, batch])
+def _batch(algorithm: str, batch: int, folder: Path) -> Counts:
+    """Return the counts of one batch, kept by what decides them: data, components and code."""
+    part, cvs = study(algorithm), range(batch * BATCH, (batch + 1) * BATCH)
+    name = digest([part.identity(), FOLDS, [*cvs]])
+    return kept(folder / f"{name}.npz", lambda: {"counts": counted(part, cvs)})["counts"]
+
+
+def kept(path: Path, make: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file, which are made and written where there is none."""
+    if not path.is_file():
+        write_arrays(path, make())
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
 
 
 def key_of(*words: str) -> str:
@@ -175,40 +183,14 @@ def counted(part: Study, cvs: Sequence[int]) -> Counts:
     return np.stack([binary_confusion(target, each, codes, n_groups=n_groups) for each in labels])
 
 
-def counts(algorithm: str, batch: int) -> Counts:
-    """Compute the counts of one batch, (BATCH, G, 4)."""
-    return counted(study(algorithm), range(batch * BATCH, (batch + 1) * BATCH))
-
-
-def ensure(algorithm: str, batch: int, results: Path) -> bool:
-    """Compute and store a batch unless it is there; return whether it was computed."""
-    store, cell = Store(results), cell_id(algorithm, batch)
-    with store.lock(cell):
-        if store.intact(cell):
-            return False
-        columns = {"counts": counts(algorithm, batch).ravel()}
-        store.write(cell, columns, {"algorithm": algorithm, "batch": batch})
-        return True
-
-
-def ensure_all(algorithms: Sequence[str], cvs: int, results: Path, jobs: int = 1) -> None:
-    """Ensure every batch, the first ones of all algorithms first, and tell how many are done."""
-    import joblib
-
-    batches = product(range(-(-cvs // BATCH)), algorithms)
-    tasks = (joblib.delayed(ensure)(name, batch, results) for batch, name in batches)
-    joblib.Parallel(jobs, verbose=10)(tasks)
-
-
 def main(options: Options) -> None:
     """Compute what is missing, then print how far the cross-validations scatter.
 
     The equal opportunity difference is the true positive rate of age <= 25 less that of age > 25.
     """
-    results, rows = options.results / STORED, []
-    ensure_all(options.algorithms, options.cvs, results, options.jobs)
+    rows = []
     for name in options.algorithms:
-        tables, cells = load(name, results)[: options.cvs], []
+        tables, cells = counts(name, options.cvs, options.results, options.jobs), []
         gap = difference(true_positive_rate, tables)[:, 0]
         for values in (accuracy(total(tables))[:, 0], gap, np.abs(gap)):
             sd = values.std(ddof=1)

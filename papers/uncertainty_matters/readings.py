@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,24 +131,6 @@ def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
     return np.stack([cells_of(target, first, second, groups, groups=2) for first, second in both])
 
 
-def pack(results: Path, *, file: Path = PACKED_FILE) -> None:
-    """Pack what the results folder has; joint counts and half-splits are computed."""
-    content: dict[str, NDArray[Any]] = {}
-    for name in ALL:
-        tables = ground_truth.load(name, results / ground_truth.STORED)
-        content[ROWS] = tables[0].reshape(2, 2, 2).sum(axis=-1).astype(np.uint16)
-        content[name] = _wrong(tables)
-    for name in ALGORITHMS:
-        if name not in ALL:
-            content[name] = _wrong(ground_truth.counted(study(name), range(FEW)))
-            content[key_of(HALVES, name)] = half_estimates(name, HALVINGS).astype(np.float32)
-    for pair in {each.names(pair) for each in READINGS if each.paired for pair in PAIRS[:3]}:
-        content[key_of(JOINT, *pair)] = joint_counts(pair, PARTITIONS).astype(np.uint16)
-    for name in (REFERENCE, *ALL):  # the reference in full, too
-        content[key_of(HALVES, name)] = half_estimates(name).astype(np.float32)
-    ground_truth.write_arrays(file, content)
-
-
 def _wrong(tables: Counts) -> NDArray[np.uint16]:
     """Return the false positives and negatives of both groups, (B, G, 4) -> (B, 4)."""
     return tables[..., 1:3].reshape(-1, 4).astype(np.uint16)
@@ -164,18 +145,27 @@ def _content() -> dict[str, NDArray[Any]]:
 def packed(options: _PackedOptions) -> None:
     """Cross-validations of German with one-hot columns, packed into the checkout.
 
-    ``python -m papers.uncertainty_matters.readings packed [cvs=10000]`` computes what the results
-    folder does not have of them, and packs all that is there, joint counts and half-splits besides;
-    what is computed is kept, so that a stopped command goes on. Labels are the same in every
-    cross-validation, so that four counts of two groups say all.
+    ``python -m papers.uncertainty_matters.readings packed [cvs=10000]`` computes and packs them,
+    joint counts and half-splits besides; cross-validations are kept in the results folder, so that
+    a stopped command goes on. Labels are the same in every cross-validation, so that four counts of
+    two groups say all.
     """
     first = {name for pair in PAIRS[:2] for name in ONE_HOT.names(pair)}
-    rest = [name for name in ALL if name not in first]
-    folder = options.results / ground_truth.STORED
-    for names, cvs in ((sorted(first), options.cvs), (rest, min(options.cvs, OTHERS))):
-        ground_truth.ensure_all(names, cvs, folder)
-    pack(options.results)
-    print(f"{PACKED_FILE}: {PACKED_FILE.stat().st_size / 1000:.0f} kB")
+    content: dict[str, NDArray[Any]] = {}
+    for name in ALL:
+        cvs = options.cvs if name in first else min(options.cvs, OTHERS)
+        tables = ground_truth.counts(name, cvs, options.results)
+        content[ROWS] = tables[0].reshape(2, 2, 2).sum(axis=-1).astype(np.uint16)
+        content[name] = _wrong(tables)
+    for name in ALGORITHMS:
+        if name not in ALL:
+            content[name] = _wrong(ground_truth.counted(study(name), range(FEW)))
+            content[key_of(HALVES, name)] = half_estimates(name, HALVINGS).astype(np.float32)
+    for pair in {each.names(pair) for each in READINGS if each.paired for pair in PAIRS[:3]}:
+        content[key_of(JOINT, *pair)] = joint_counts(pair, PARTITIONS).astype(np.uint16)
+    for name in (REFERENCE, *ALL):  # the reference in full, too
+        content[key_of(HALVES, name)] = half_estimates(name).astype(np.float32)
+    ground_truth.write_arrays(PACKED_FILE, content)
 
 
 # Posteriors of accuracy and equal opportunity difference from the counts of cross-validations.

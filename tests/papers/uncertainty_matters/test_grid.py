@@ -205,11 +205,15 @@ def small(monkeypatch):
     study.cache_clear()
 
 
-def test_batches_are_kept_and_read_in_order(small, tmp_path):
-    computed = [ground_truth.ensure("LR", batch, tmp_path) for batch in (0, 0, 1)]
-    assert computed == [True, False, True]
-    expected = ground_truth.counted(study("LR"), range(4))
-    np.testing.assert_array_equal(ground_truth.load("LR", tmp_path), expected)
+def test_batches_are_kept_by_what_decides_their_labels(small, tmp_path, monkeypatch):
+    expected = ground_truth.counted(study("LR"), range(3))
+    np.testing.assert_array_equal(ground_truth.counts("LR", 3, tmp_path), expected)
+    monkeypatch.setattr(ground_truth, "counted", lambda part, cvs: np.zeros((len(cvs), 2, 4)))
+    np.testing.assert_array_equal(ground_truth.counts("LR", 3, tmp_path), expected)
+    assert not ground_truth.counts("LR, C = 2.0", 3, tmp_path).any()
+    assert not ground_truth.counts("LR", 5, tmp_path)[4].any()
+    with pytest.raises(UserError, match="unknown algorithm 'Lr'"):
+        ground_truth.counts("Lr", 3, tmp_path)
 
 
 def test_labels_are_of_rows_that_the_model_has_not_seen(small):
@@ -217,15 +221,6 @@ def test_labels_are_of_rows_that_the_model_has_not_seen(small):
     one = replace(study("SVM"), learner=replace(study("SVM").learner, C=1e6))
     counts = ground_truth.counted(one, [1]).sum(axis=(0, 1))
     assert counts.sum() == 150 and counts[1] + counts[2] > 10
-
-
-def test_the_id_depends_on_learner_and_batch(small):
-    ids = {
-        ground_truth.cell_id(name, batch) for name in ("LR", "LR, C = 2.0") for batch in range(3)
-    }
-    assert len(ids) == 6
-    with pytest.raises(UserError, match="unknown algorithm 'Lr'"):
-        ground_truth.overrides("Lr")
 
 
 def test_names_are_those_of_the_published_table():

@@ -17,8 +17,9 @@ from functools import partial
 import numpy as np
 
 from benchmarks.measure import command, exact_interval, show
+from benchmarks.statements.kinds import DECLARED
 from benchmarks.statements.simulate import EPSILON
-from benchmarks.statements.two_classes import Cell, People, Rows, several
+from benchmarks.statements.two_classes import People, Rows
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.gaps import Gap, gaps_of
 from fairbench.audits.labels_needed import ALIKE, with_needed
@@ -92,35 +93,10 @@ class Study:
 
 
 def populations() -> Iterator[Planned]:
-    """Yield populations of few and several groups, alike and unequal, by rows and by labels."""
-
-    def unequal(higher: float) -> list[Cell]:
-        return [Cell.of_rates(0.5, higher, 0.2), Cell.of_rates(0.5, 0.7, 0.2)]
-
-    def everyone_alike(_: tuple[int, ...]) -> Cell:
-        return Cell.of(mean=0.25, spread=0.8)
-
-    three = {"sex": ["A", "B"], "race": ["C", "D"], "age": ["E", "F"]}
-    adult = {"sex": ["M", "F"], "race": ["W", "B", "A", "I", "O"]}
-    shares = [sex * race for sex in (0.67, 0.33) for race in (0.85, 0.1, 0.03, 0.01, 0.01)]
-    rare = Cell.of(mean=0.1, spread=0.8)
-    yield Planned("2 alike, 4,000 rows", several([Cell.of()] * 2), 4000)
-    yield Planned("2 apart, 5,000 rows", several(unequal(0.8)), 5000)
-    yield Planned("2 alike, 10:1, 7,000 rows", several([Cell.of(mean=0.2)] * 2, (10, 1)), 7000)
-    yield Planned("2 apart, 10:1, 16,000 rows", several(unequal(0.8), (10, 1)), 16000)
-    yield Planned("2 apart, 1:10, 16,000 rows", several(unequal(0.8), (1, 10)), 16000)
-    people = People.of(three, lambda _: Cell.of(mean=0.3))
-    yield Planned("3 attributes alike, 9,000 rows", people, 9000)
-    yield Planned("5 alike, 3,000 rows", several([rare] * 5), 3000)
-    apart = several([unequal(0.8)[0]] * 4 + [unequal(0.8)[1]])
-    yield Planned("1 of 5 apart, 18,000 rows", apart, 18000)
-    yield Planned("2 alike, 250 labels of 4,000", several([Cell.of(mean=0.2)] * 2), 4000, 250)
-    yield Planned("2 alike, 10:1, 250 labels of 8,000", several([rare] * 2, (10, 1)), 8000, 250)
-    yield Planned("2 apart, 250 labels of 8,000", several(unequal(0.8)), 8000, 250)
-    yield Planned("2 far apart, 100 labels of 2,000", several(unequal(0.9)), 2000, 100)
-    yield Planned("5 alike, 250 labels of 8,000", several([rare] * 5), 8000, 250)
-    people = People.of(adult, everyone_alike, shares)
-    yield Planned("Adult's groups alike, 250 labels of 4,000", people, 4000, 250)
+    """Yield the populations: few and several groups, alike and unequal, by rows and by labels."""
+    for name, given in DECLARED["plans"].items():
+        people = People.of(given["cells"], given.get("groups"), given.get("shares", ()))
+        yield Planned(name, people, given["rows"], given.get("labels", 0))
 
 
 def study(population: Planned, pages: int) -> Study:

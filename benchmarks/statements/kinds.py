@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from numpy.typing import NDArray
 from scipy import special, stats
 
 from benchmarks.statements import simulate, two_classes
 from benchmarks.statements.simulate import EPSILON, Found, Population, Sample, Truth, Values
-from benchmarks.statements.two_classes import DOZEN, Cell, names, parts
+from benchmarks.statements.two_classes import Cell, Drawing, names, parts
 from fairbench.audits.direction import RATE_NAMES, RATE_OF
 from fairbench.audits.kinds import classes, numbers, unknown
 from fairbench.audits.question import PROXY, SURVIVAL, Options
@@ -51,15 +55,6 @@ def of_last(groups: int, last: float, others: float = 0.0) -> Floats:
     return np.array([others] * (groups - 1) + [last])
 
 
-def _populations(kind: str, drawn: Callable[..., Sample]) -> Callable[..., Population]:
-    """Return what makes populations of a kind of audit, from their names and people."""
-
-    def of(name: str, people: Any, *, short: bool = False) -> Population:
-        return Population(kind, name, partial(drawn, people), people.truth, short)
-
-    return of
-
-
 def _by_sex(table: pd.DataFrame) -> Mapping[str, pd.Series]:
     """Return the only attribute of a table as an audit reads it."""
     return read_groups(table, two_classes.PATH.name, ["sex"])[0]
@@ -74,28 +69,41 @@ class Classified:
 
     Attributes
     ----------
-    right : (G, C) the probability that a prediction is right, by group and predicted class.
-    classes : (C,) how often each class is predicted, in every group; equally often if empty.
-    groups : (G,) shares of the people; equal ones if empty.
+    groups, classes : how many there are.
+    right : how often a prediction is right: of everyone, of each group, or evenly from one value to
+        another. lowest : the same of the first classes that are predicted.
+    shares : of the people, by group. predicted : of the predictions, by class. Equal ones if empty.
     """
 
-    right: Floats
+    groups: int
+    classes: int
     rows: int
-    classes: Sequence[float] = ()
-    groups: Sequence[float] = ()
+    right: Any = 0.8
+    lowest: Sequence[float] = ()
+    shares: Sequence[float] = ()
+    predicted: Sequence[float] = ()
     labels: int | None = None
 
     @property
-    def shares(self) -> tuple[Floats, Floats]:
+    def is_right(self) -> Floats:
+        """The probability (G, C) that a prediction is right, by group and predicted class."""
+        right = self.right
+        if isinstance(right, Mapping):
+            right = np.linspace(right["from"], right["to"], self.groups)
+        result = np.full((self.classes, self.groups), right).T
+        result[:, : len(self.lowest)] = self.lowest
+        return result
+
+    @property
+    def all_shares(self) -> tuple[Floats, Floats]:
         """The shares (G,) of the groups, and (C,) of the classes among predictions."""
-        groups, count = self.right.shape
-        return parts(self.groups, groups), parts(self.classes, count)
+        return parts(self.shares, self.groups), parts(self.predicted, self.classes)
 
     def truth(self) -> Truth:
         """Return the accuracies of groups and of predicted classes."""
-        of_groups, predicted = self.shares
-        of_classes = (of_groups @ self.right).tolist()
-        values = gaps_in({classes.ACCURACY: self.right @ predicted})
+        of_groups, predicted = self.all_shares
+        of_classes = (of_groups @ self.is_right).tolist()
+        values = gaps_in({classes.ACCURACY: self.is_right @ predicted})
         values[GAP, classes.CLASSES, classes.ACCURACY, ""] = dict(
             zip(class_names(len(of_classes)), of_classes, strict=True)
         )
@@ -109,11 +117,11 @@ def class_names(count: int) -> list[str]:
 
 def drawn_classes(people: Classified, generator: np.random.Generator) -> Sample:
     """Draw a sample of people who are classified."""
-    groups, count = people.right.shape
+    groups, count = people.groups, people.classes
     group, predicted = (
-        generator.choice(len(shares), people.rows, p=shares) for shares in people.shares
+        generator.choice(len(shares), people.rows, p=shares) for shares in people.all_shares
     )
-    is_right = generator.random(people.rows) < people.right[group, predicted]
+    is_right = generator.random(people.rows) < people.is_right[group, predicted]
     other = (predicted + generator.integers(1, count, people.rows)) % count
     label = np.where(is_right, predicted, other)
     if people.labels is not None:
@@ -138,38 +146,6 @@ def drawn_classes(people: Classified, generator: np.random.Generator) -> Sample:
         return {(GAP, "sex", classes.ACCURACY, "")} if large else set()
 
     return Sample(options, findings, lambda: table, alone)
-
-
-def populations_classes() -> Iterator[Population]:
-    """Yield the populations: groups and classes alike, and one or some that are not."""
-    of = _populations("classes", drawn_classes)
-    sizes = ((2, 3, 300), (4, 3, 300), (10, 5, 1000), (30, 5, 3000), (3, 20, 2000), (3, 100, 3000))
-    for groups, count, rows in (*sizes, (4, 4, 20_000)):
-        alike = Classified(np.full((groups, count), 0.8), rows)
-        name = f"{groups} groups, {count} classes alike, {rows:,} rows"
-        yield of(name, alike, short=rows in (300, 1000))
-    rarely = Classified(np.full((4, 5), 0.99), 2000)
-    yield of("4 groups, 5 classes alike, rarely wrong, 2,000 rows", rarely)
-    for labels in (60, 300):
-        few = Classified(np.full((4, 5), 0.8), 3000, labels=labels)
-        yield of(f"4 groups, 5 classes alike, {labels} labels of 3,000", few, short=labels == 60)
-    at = np.full((2, 3), 0.8)
-    at[1] = 0.75
-    yield of("2 groups at epsilon, 3 classes, 5,000 rows", Classified(at, 5000))
-    apart = np.full((4, 5), 0.8)
-    apart[3] -= 0.15
-    yield of("1 of 4 groups apart, 5 classes, 1,000 rows", Classified(apart, 1000), short=True)
-    lowest = np.full((4, 10), 0.8)
-    lowest[:, 0] = 0.6
-    rare = Classified(lowest.copy(), 3000, classes=[0.3, *[1.0] * 9])
-    yield of("4 groups, 1 of 10 classes worse and rare, 3,000 rows", rare)
-    lowest[:, 1] = 0.6
-    yield of("4 groups, 2 of 10 classes worst, 5,000 rows", Classified(lowest, 5000))
-    spread = np.linspace(0.7, 0.9, 10)[:, None] * np.ones((10, 4))
-    yield of("10 groups spread, 4 classes, 5,000 rows", Classified(spread, 5000))
-    apart = np.array([[0.8] * 4, [0.8] * 4, [0.4] * 4])
-    dozen = Classified(apart, 6000, groups=DOZEN)
-    yield of("2 alike, a dozen apart, 4 classes, 6,000 rows", dozen, short=True)
 
 
 # Populations of audits of predicted numbers.
@@ -293,48 +269,6 @@ def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
     return Sample(options, findings, lambda: table)
 
 
-def populations_numbers() -> Iterator[Population]:
-    """Yield the populations: errors of several shapes, alike in all groups or not."""
-    of = _populations("numbers", drawn_numbers)
-    shapes = ("normal", "lognormal 1.0", "lognormal 1.5", "t 2.5", "contaminated", "mostly exact")
-    for shape in shapes:
-        for rows in (100, 1000):
-            people = Predicted(shape, rows, reach=1.5)
-            short = rows == 100 and shape in ("normal", "lognormal 1.5")
-            yield of(f"2 alike, {shape}, {rows:,} rows", people, short=short)
-    for shape in ("normal", "lognormal 1.5", "t 2.5"):
-        yield of(f"10 alike, {shape}, 1,000 rows", Predicted(shape, 1000, 10, reach=1.5))
-        yield of(f"2 alike, {shape}, 20,000 rows", Predicted(shape, 20_000, reach=1.5))
-        unequal = Predicted(shape, 1000, shares=(0.95, 0.05), reach=1.5)
-        yield of(f"2 alike, one of 5 %, {shape}, 1,000 rows", unequal)
-        apart = Predicted(shape, 1000, bias=-0.3, scale=1.4, reach=1.5)
-        yield of(f"2 apart, {shape}, 1,000 rows", apart, short=shape == "normal")
-        small = Predicted(shape, 1000, shares=(0.95, 0.05), level=0.2, bias=0.15, scale=1.2)
-        yield of(f"2 apart, one of 5 %, {shape}, 1,000 rows", small)
-    several = Predicted("normal", 20_000, 30, reach=1.5)
-    yield of("30 alike, normal, 20,000 rows", several)
-    at = Predicted("normal", 20_000, level=EPSILON * float(np.sqrt(2)))
-    yield of("2 at epsilon, normal, 20,000 rows", at)
-    dozen = Predicted("normal", 6000, 3, shares=DOZEN, level=0.6, bias=0.6, reach=1.5)
-    yield of("2 alike, a dozen apart, normal, 6,000 rows", dozen, short=True)
-
-
-def populations_intervals() -> Iterator[Population]:
-    """Yield the populations: intervals of rows' own widths, alike in all groups or not."""
-    of = _populations("intervals", drawn_numbers)
-    even = Predicted("normal", 1000, reach=1.5, varied=0.5)
-    some, more = replace(even, shares=(0.95, 0.05)), replace(even, rows=3000)
-    several = Predicted("lognormal 1.0", 3000, 10, reach=2.0, varied=0.5)
-    yield of("2 alike, 1,000 rows", even, short=True)
-    yield of("2 alike, one of 5 %, 1,000 rows", some, short=True)
-    yield of("10 alike, lognormal 1.0, 3,000 rows", several)
-    yield of("2 apart in coverage, 3,000 rows", replace(more, scale=1.6))
-    # Intervals that widen with the errors cover alike.
-    yield of("2 apart in width, 3,000 rows", replace(more, scale=1.4, wider=1.4))
-    dozen = replace(even, rows=6000, groups=3, shares=DOZEN, scale=4.0)
-    yield of("2 alike, a dozen apart, 6,000 rows", dozen, short=True)
-
-
 # Populations of audits of rankings, of one list or of many.
 
 Codes = NDArray[np.intp]
@@ -410,27 +344,6 @@ def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
         return numbers.places_findings(shares, first), []
 
     return Sample(options, findings, lambda: table)
-
-
-def populations_ranking() -> Iterator[Population]:
-    """Yield the populations: rankings without and with a shift, of one list and of many."""
-    of = _populations("ranking", drawn_ranking)
-    for groups, size in ((2, 100), (2, 2000), (10, 300), (10, 3000)):
-        alike = Ranked(groups, size)
-        yield of(f"{groups} alike, {size:,} rows", alike, short=size in (100, 300))
-    rare = Ranked(3, 500, rare=0.03)
-    yield of("3 alike, one of 3 %, 500 rows", rare)
-    yield of("3 alike, first tenth of 500 rows", replace(Ranked(3, 500), top=0.1))
-    yield of("3 alike, scores that tie, 500 rows", replace(Ranked(3, 500), digits=0))
-    for lists in (3, 5, 10, 30, 200):
-        few = replace(Ranked(3, 10), lists=lists, top=3)
-        yield of(f"3 alike, {lists} lists of 10", few, short=lists in (5, 30))
-        yield of(f"3 alike, {lists} lists of 10, mixed otherwise", replace(few, mixed=0.5))
-    yield of("3 alike, one of 3 %, 30 lists of 10", replace(rare, size=10, lists=30, top=3))
-    yield of("10 alike, 20 lists of 50", replace(Ranked(10, 50), lists=20))
-    apart = Ranked(3, 1000, shift=0.8)
-    yield of("1 of 3 behind, 1,000 rows", replace(apart, top=0.1), short=True)
-    yield of("1 of 3 behind, 100 lists of 20", replace(apart, size=20, lists=100, top=5))
 
 
 # Populations of audits of times until an event.
@@ -521,20 +434,6 @@ def drawn_survival(people: Observed, generator: np.random.Generator) -> Sample:
     return Sample(options, lambda: (audit(options, table).findings, []), lambda: table)
 
 
-def populations_survival() -> Iterator[Population]:
-    """Yield the populations: groups alike, observed for other times, and with noisy risks."""
-    of = _populations("survival", drawn_survival)
-    for groups, rows in ((2, 150), (2, 1000), (4, 400), (10, 3000)):
-        yield of(f"{groups} alike, {rows:,} rows", Observed(rows, groups), short=rows == 400)
-    yield of("2 alike, one of 5 %, 1,000 rows", Observed(1000, shares=(0.95, 0.05)))
-    censored = Observed(1000, 4, observed=3.0, last_observed=3.0)
-    yield of("4 alike, most censored, 1,000 rows", censored)
-    yield of("2 observed for unlike times, 1,000 rows", Observed(1000, last_observed=4.0))
-    yield of("1 of 3 with noisy risks, 1,500 rows", Observed(1500, 3, noise=2.0))
-    dozen = Observed(6000, 3, shares=DOZEN, noise=20.0)
-    yield of("2 alike, a dozen with noisy risks, 6,000 rows", dozen)
-
-
 # Populations of audits where nobody's group is known, only how probable each is.
 
 
@@ -544,21 +443,25 @@ class Guessed:
 
     Attributes
     ----------
-    first, second : the people of either group, whatever its probability was.
     probability : values of that of the second group, equally frequent.
+    mean : of the second group's scores, whatever its probability was.
     """
 
-    first: Cell
-    second: Cell
     probability: Sequence[float]
     rows: int
+    mean: float = 0.5
+
+    @property
+    def cells(self) -> tuple[Cell, Cell]:
+        """The people of either group."""
+        return Cell.of(), Cell.of(mean=self.mean)
 
     def truth(self) -> Truth:
         """Return the rates of either group."""
-        groups = (("not G1", self.first), ("G1", self.second))
+        groups = dict(zip(("not G1", "G1"), self.cells, strict=True))
         values: Values = {
             (GAP, "", RATE_NAMES[metric], unknown.WHOEVER): {
-                name: float(rate(cell.counts(cell.score))) for name, cell in groups
+                name: float(rate(cell.counts(cell.score))) for name, cell in groups.items()
             }
             for metric, rate in RATE_OF.items()
         }
@@ -569,9 +472,9 @@ def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
     """Draw people whose groups are not shown."""
     share = generator.choice(np.array(people.probability), people.rows)
     second = generator.random(people.rows) < share
-    point = generator.integers(0, len(people.first.score), people.rows)
+    point = generator.integers(0, two_classes.POINTS, people.rows)
     score, chance = (
-        np.where(second, getattr(people.second, name)[point], getattr(people.first, name)[point])
+        np.where(second, *(getattr(cell, name)[point] for cell in reversed(people.cells)))
         for name in ("score", "chance")
     )
     label = (generator.random(people.rows) < chance).astype(int)
@@ -585,35 +488,41 @@ def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
     return Sample(options, findings, lambda: table)
 
 
-def populations_proxy() -> Iterator[Population]:
-    """Yield the populations: groups alike and apart, known well and hardly at all."""
-    of = _populations("proxy", drawn_proxy)
-    sure, hardly = (0.0, 0.01, 0.99, 1.0), (0.1, 0.3, 0.5, 0.7, 0.9)
-    alike, apart = Cell.of(), Cell.of(mean=0.25)
-    for name, second, probability, rows in (
-        ("alike, known well", alike, sure, 2000),
-        ("alike, known exactly", alike, (0.0, 1.0), 400),
-        ("alike, known exactly", alike, (0.0, 1.0), 10_000),
-        ("alike, hardly known", alike, hardly, 2000),
-        ("apart, known well", apart, sure, 2000),
-        ("apart, hardly known", apart, hardly, 5000),
-    ):
-        people = Guessed(alike, second, probability, rows)
-        yield of(f"2 {name}, {rows:,} rows", people, short=rows == 2000)
-
-
-KINDS = (
-    *("binary", "selected", "pair", "many", "classes", "numbers", "intervals", "ranking", "proxy"),
-    "survival",
-)
+# Of each kind of audit: what a declaration is of, how a sample of it is drawn, and what is true.
+_MADE: Mapping[str, tuple[Callable[..., Any], Callable[..., Sample], Callable[..., Truth]]] = {
+    "binary": (Drawing.of, two_classes.audited, two_classes.truth_of),
+    "selected": (Drawing.of, two_classes.of_selected, two_classes.truth_of_selected),
+    "pair": (Drawing.of, two_classes.compared, two_classes.truth_of_pair),
+    "many": (Drawing.of, two_classes.of_many, two_classes.truth_of_many),
+    "classes": (Classified, drawn_classes, Classified.truth),
+    "numbers": (Predicted, drawn_numbers, Predicted.truth),
+    "intervals": (Predicted, drawn_numbers, Predicted.truth),
+    "ranking": (Ranked, drawn_ranking, Ranked.truth),
+    "proxy": (Guessed, drawn_proxy, Guessed.truth),
+    "survival": (Observed, drawn_survival, Observed.truth),
+}
+KINDS = tuple(_MADE)
+DECLARED = yaml.safe_load(Path(__file__).with_name("populations.yaml").read_text(encoding="utf-8"))
 
 
 @cache
 def populations(kind: str = "") -> Sequence[Population]:
     """Return the populations of a kind of audit, or of all."""
-    every = (
-        *(*two_classes.populations(), *populations_classes(), *populations_numbers()),
-        *(*populations_intervals(), *populations_ranking(), *populations_proxy()),
-        *populations_survival(),
-    )
-    return tuple(population for population in every if kind in ("", population.kind))
+    return tuple(chain.from_iterable(map(_declared, [kind] if kind else KINDS)))
+
+
+def _declared(kind: str) -> Iterator[Population]:
+    """Yield the populations of a kind of audit that `populations.yaml` declares."""
+    make, drawn, truth = _MADE[kind]
+    for name, known in DECLARED[kind].items():
+        given = {**known}
+        varied, short = re.findall(r"{(\w+)", name), given.pop("short", None)
+        for values in product(*(_listed(given[each]) for each in varied)):
+            own = given | dict(zip(varied, values, strict=True))
+            people, is_short = make(**own), {True, *values}.intersection(_listed(short))
+            draw, true = partial(drawn, people), partial(truth, people)
+            yield Population(kind, name.format(**own), draw, true, bool(is_short))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -70,7 +70,7 @@ class Truth:
     bounds : measure -> what gaps in it are compared with, where that is not epsilon.
     scores_are_right : whether what is said on that assumption is to be true.
     only_lowest : attributes of whose groups nothing is asked but which is the lowest.
-    holds : (attribute, threshold) -> whether a constraint that was asked for holds there.
+    holds : threshold -> whether the constraint that was asked for holds there.
     """
 
     values: Mapping[Question, Mapping[str, float]]
@@ -78,7 +78,7 @@ class Truth:
     bounds: Mapping[str, float] = field(default_factory=dict)
     scores_are_right: bool = False
     only_lowest: Sequence[str] = ()
-    holds: Callable[[str, float], bool] | None = None
+    holds: Callable[[float], bool] | None = None
 
     def gap(self, question: Question) -> float:
         """Return the largest difference between two groups."""
@@ -131,7 +131,7 @@ def is_wrong(finding: Finding, truth: Truth) -> bool:
         return False
     if finding.about == CONSTRAINT:
         assert truth.holds is not None
-        holds = truth.holds(finding.attribute, float(finding.scope.rsplit(" ", 1)[1]))
+        holds = truth.holds(float(finding.scope.rsplit(" ", 1)[1]))
         return holds != (finding.verdict == SMALL)
     # Of a truth in closed form, what is exactly at a bound is neither over nor under it.
     return not _is_right(finding, truth, truth.error or -_ROUNDING)

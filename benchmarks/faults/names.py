@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import multiprocessing
 import os
 import random
 import resource
@@ -17,7 +18,6 @@ import shutil
 import signal
 import socket
 import stat
-import subprocess
 import tempfile
 import time
 import unicodedata
@@ -28,8 +28,8 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.faults import commands as given
-from benchmarks.faults.commands import FAILED, RUN, Place, Total, warm
-from benchmarks.measure import ROOT
+from benchmarks.faults import records
+from benchmarks.faults.commands import FAILED, RUN, Total, warm
 
 SEED, CASES = 34, 1500
 HEADER = ("kind", "cases", "changed", "traceback", "status", "waits", "swells", "wrong")
@@ -37,7 +37,7 @@ LONGEST = 10.0  # seconds of a command, without those that it waited for a core
 LARGEST = 1 << 30  # bytes of memory more than the process has that all are forked from
 SPARSE, MANY = 200 << 30, 100_000
 UNTRACKED = (*RUN, "tracking=none")
-ASKED = ("target=target", "score=score", "group=group")
+ASKED = "target=y score=s group=sex"
 ODD = "cafe\u0301"  # a name that has two forms in Unicode
 
 # --- kinds of names
@@ -136,7 +136,7 @@ def paths(root: Path) -> dict[str, list[Path]]:
     results = root / "results"
     run = min((results / "runs").iterdir())
     cell = min((results / "cells").glob("*/*.parquet"))
-    (study,) = (results / "tuning").iterdir()
+    study = max((results / "tuning").iterdir())  # that of the command
     (sweep, *_) = sorted((results / "sweeps").iterdir())
     stored = [min((results / name).iterdir()) for name in ("splits", "data")]
     of_results = [
@@ -158,7 +158,7 @@ def paths(root: Path) -> dict[str, list[Path]]:
         "results": [path.relative_to(root) for path in of_results],
         "pack": [Path("pack.zip")],
         "new": [Path("new"), Path("new.zip"), Path("out.csv")],
-        "label": [Path("label.json"), Path(".label.json.lock"), Path("loans-audit")],
+        "label": [Path("label.json"), Path(".label.json.lock"), Path("rows-audit")],
         "watch": [*map(Path, of_watch), Path(of_watch[-1], "watch.html")],
     }
 
@@ -181,7 +181,7 @@ def commands(root: Path) -> dict[str, list[str]]:
         "new": ["store pack out=new.zip", "store unpack pack.zip out=new", "table out=out.csv",
                 f"store export {first} out.csv", f"audit {first} out=new"],
         "label": ["label next state=label.json", "label ask state=label.json 5=1",
-                  "label report state=label.json", "audit loans.csv " + " ".join(ASKED)],
+                  "label report state=label.json", f"audit rows.csv {ASKED}"],
         "watch": ["watch state=watch.json", "watch late.csv state=watch.json"],
     }  # fmt: skip
 
@@ -193,26 +193,12 @@ TUNED = ("dataset=simulated", "dataset.n_samples=300", "split=tuning", "split.re
 
 def make(root: Path) -> None:
     """Make the folder that every case begins with a copy of."""
-    place = Place(root)
-    root.mkdir()
-    learners = "learner=logistic_regression,gaussian_nb"
-    _ended(place.start(str(ROOT / "run.py"), "-m", *UNTRACKED, learners))
-    for words in (
-        ("store", "pack", "out=pack.zip"),
-        ("store", "export", place.runs[0], "loans.csv"),
-        ("label", "next", "loans.csv", "state=label.json", *ASKED),
-        ("watch", "loans.csv", "state=watch.json", *ASKED),
-        ("report",),
-        ("tune", *TUNED),
-    ):
-        _ended(place.start("-m", "fairbench", *words))
-    shutil.copy(root / "loans.csv", root / "late.csv")
-
-
-def _ended(command: subprocess.Popen[str]) -> None:
-    said = command.communicate()[0]
-    if command.returncode not in (0, 3):
-        raise RuntimeError(f"{command.args!r}: {said}")
+    records.Place(root).make()
+    for words in (["report"], ["tune", *TUNED], ["run", *UNTRACKED]):
+        status, said = given.carried_out(words, root)
+        if status:
+            raise RuntimeError(f"{words}: {said}")
+    shutil.copy(root / "rows.csv", root / "late.csv")
 
 
 # --- somebody's own files
@@ -402,7 +388,8 @@ def main(number: int = CASES) -> bool:
         import_module(name)
     with tempfile.TemporaryDirectory(prefix="names-") as name:
         top = Path(name)
-        make(top / "made")
+        with multiprocessing.get_context("fork").Pool(1) as pool:  # which no case is to remember
+            pool.apply(make, (top / "made",))
         some = cases(top / "made", number)
         total = sum(given.in_forks(partial(tried, top, some)), Total())
     return given.show_totals(f"{number} odd names", HEADER, [*IN_PLACE, *BESIDE], total)

@@ -13,6 +13,7 @@ import itertools
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -27,6 +28,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+import yaml
+
 from benchmarks.faults import commands as given
 from benchmarks.faults import records
 from benchmarks.faults.commands import FAILED, RUN, Total, warm
@@ -36,8 +39,6 @@ HEADER = ("kind", "cases", "changed", "traceback", "status", "waits", "swells", 
 LONGEST = 10.0  # seconds of a command, without those that it waited for a core
 LARGEST = 1 << 30  # bytes of memory more than the process has that all are forked from
 SPARSE, MANY = 200 << 30, 100_000
-UNTRACKED = (*RUN, "tracking=none")
-ASKED = "target=y score=s group=sex"
 ODD = "cafe\u0301"  # a name that has two forms in Unicode
 
 # --- kinds of names
@@ -130,71 +131,40 @@ def put(kind: str, path: Path, outside: Path) -> None:
 
 # --- paths, and the commands that read or write there
 
+AGAIN = (*RUN, "tracking=none")
+SEARCHED = ("dataset=simulated", "dataset.n_samples=300", "split=tuning", "split.repeats=2",
+            "learner=logistic_regression", "method=baseline", "learner.C=0.1,1",
+            "tracking=none")  # fmt: skip
 
-def paths(root: Path) -> dict[str, list[Path]]:
-    """Return the paths of every kind that lie in a folder, or could, relative to it, by place."""
+
+def places(root: Path) -> dict[str, dict[str, list[str]]]:
+    """Return paths in a folder that are there, or could be, and commands that use them, by place.
+
+    These are those of `names.yaml`, with the names that are in the folder.
+    """
     results = root / "results"
-    run = min((results / "runs").iterdir())
     cell = min((results / "cells").glob("*/*.parquet"))
-    study = max((results / "tuning").iterdir())  # that of the command
-    (sweep, *_) = sorted((results / "sweeps").iterdir())
-    stored = [min((results / name).iterdir()) for name in ("splits", "data")]
-    of_results = [
-        *(results / name for name in (
-            "index.json", "mlflow.json", "locks", "locks/folder.lock", "locks/cell.lock", "cells",
-            "runs", "splits", "data", "begun", "begun/aaaa.txt", "sweeps", "tuning", "report",
-            "report/index.html", "report/comparison", "report/tradeoff", "atlas", "papers",
-        )),
-        cell.parent, cell, *stored, run, run / "figures", run / "figures" / "manifest.json",
-        *(run / name for name in (
-            "config.yaml", "environment.json", "metrics.parquet", "predictions.parquet",
-            "summary.csv", "cells.txt", ".figures.host.1.0a1b2c3d.tmp",
-        )),
-        sweep, sweep / "outcomes.json", study, study / "trials.jsonl",
-        results / "locks" / f"{run.name}.lock", results / "locks" / f"tuning-{study.name}.lock",
-    ]  # fmt: skip
-    of_watch = ("watch.json", ".watch.json.lock", "results/report/watch-watch")
-    return {
-        "results": [path.relative_to(root) for path in of_results],
-        "pack": [Path("pack.zip")],
-        "new": [Path("new"), Path("new.zip"), Path("out.csv")],
-        "label": [Path("label.json"), Path(".label.json.lock"), Path("rows-audit")],
-        "watch": [*map(Path, of_watch), Path(of_watch[-1], "watch.html")],
+    run, other, *_ = sorted(path.name for path in (results / "runs").iterdir())
+    names = {
+        "RUN": run,
+        "OTHER": other,
+        "CELL": f"{cell.parent.name}/{cell.name}",
+        "FOLDER": cell.parent.name,
+        "STUDY": max((results / "tuning").iterdir()).name,  # that of the command
+        "AGAIN": " ".join(AGAIN),
+        "SEARCHED": " ".join(SEARCHED),
     }
-
-
-def commands(root: Path) -> dict[str, list[str]]:
-    """Return the words of the commands that use each place."""
-    first, second, *_ = (path.name for path in sorted((root / "results" / "runs").iterdir()))
-    tune, run = " ".join(["tune", *TUNED]), " ".join(["run", *UNTRACKED])
-    return {
-        "results": [
-            "store ls", f"store show {first}", f"table {first}", "table", "report pairs=false",
-            "report", "choose dataset=simulated", f"compare {first} {second}",
-            "tradeoff dataset=simulated", "leaderboard out=new", f"store verify {first}",
-            "store gc hours=0", "store gc dry_run=true", "store pack out=new.zip",
-            f"store export {first} new.csv", "store unpack pack.zip out=results", f"audit {first}",
-            f"dossier model-card {first}", run, f"{run} figures=false seed=7", tune,
-            f"{tune} resume=false", "sync",
-        ],
-        "pack": ["store unpack pack.zip out=new", "store ls results=pack.zip", "rank pack.zip"],
-        "new": ["store pack out=new.zip", "store unpack pack.zip out=new", "table out=out.csv",
-                f"store export {first} out.csv", f"audit {first} out=new"],
-        "label": ["label next state=label.json", "label ask state=label.json 5=1",
-                  "label report state=label.json", f"audit rows.csv {ASKED}"],
-        "watch": ["watch state=watch.json", "watch late.csv state=watch.json"],
-    }  # fmt: skip
-
-
-TUNED = ("dataset=simulated", "dataset.n_samples=300", "split=tuning", "split.repeats=2",
-         "learner=logistic_regression", "method=baseline", "learner.C=0.1,1",
-         "tracking=none")  # fmt: skip
+    for name, folder in {"SPLITS": "splits", "DATA": "data", "SWEEP": "sweeps"}.items():
+        names[name] = min((results / folder).iterdir()).name
+    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    named = re.sub(r"\b[A-Z]+\b", lambda word: names.get(word[0], word[0]), text)
+    return dict(yaml.safe_load(named))
 
 
 def make(root: Path) -> None:
     """Make the folder that every case begins with a copy of."""
     records.Place(root).make()
-    for words in (["report"], ["tune", *TUNED], ["run", *UNTRACKED]):
+    for words in (["report"], ["tune", *SEARCHED], ["run", *AGAIN]):
         status, said = given.carried_out(words, root)
         if status:
             raise RuntimeError(f"{words}: {said}")
@@ -257,18 +227,18 @@ class Case:
 
 def cases(root: Path, number: int) -> list[Case]:
     """Return so many cases, drawn evenly: each kind at each path, with other commands each time."""
-    draw = random.Random(SEED)
+    draw, known = random.Random(SEED), places(root)
     pairs = [
-        (kind, path, place)
-        for place, of_place in paths(root).items()
-        for path in of_place
+        (kind, Path(path), place)
+        for place, of_place in known.items()
+        for path in of_place["paths"]
         for kind in (*IN_PLACE, *BESIDE)
     ]
     draw.shuffle(pairs)
     turns = {}
-    for place, words in commands(root).items():
-        draw.shuffle(words)
-        turns[place] = itertools.cycle(words)
+    for place, of_place in known.items():
+        draw.shuffle(of_place["commands"])
+        turns[place] = itertools.cycle(of_place["commands"])
     asked = itertools.islice(itertools.cycle(pairs), number)
     return [Case(kind, path, next(turns[place])) for kind, path, place in asked]
 

@@ -38,6 +38,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from benchmarks.faults import commands
 from benchmarks.measure import ROOT, configuration
@@ -350,45 +351,10 @@ Make = Callable[[Path, Draw], bytes]
 Read = Callable[[Place, str], object]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of record.
-
-    Attributes
-    ----------
-    pattern : where one is. share : of all records, how many are of this kind.
-    make : returns one of another shape.
-    cheap, costly : commands that read it; RUN is its run's id, A and B are two runs.
-    """
-
-    name: str
-    pattern: str
-    share: int
-    make: Make
-    cheap: tuple[str, ...] = ()
-    costly: tuple[str, ...] = ()
-
-
 def _run(place: Place, run: str) -> Run:
     return Catalogue(place.results).one(run)
 
 
-LS, SHOW, TABLE = "store ls", "store show RUN", "table RUN"
-OF_RUNS = (
-    "report", "choose dataset=simulated", "compare A B", "tradeoff simulated",
-    "table all out=t.csv", "table all out=t.tex", "table all out=t.md",
-    "store verify RUN cells=0",
-    "store pack out=made people=true", "store export RUN out.csv people=true", "audit RUN",
-    "store gc dry_run=true",
-    "store gc hours=0", "leaderboard", "store evaluate RUN", "store rm RUN dry_run=true",
-    "dossier model-card RUN",
-    "alternative dataset=simulated dataset.n_samples=120 in_use=RUN trials=2 tracking=none",
-)  # fmt: skip
-_USED = ("audit RUN", "compare A B", "choose dataset=simulated", "report")
-_ROWS = ("audit RUN", "compare A B", "store pack out=made", "report")
-_EXPORT, _OF_PEOPLE = ("store export RUN out.csv people=true",), "store pack out=made people=true"
-_SYNCED = (*OF_RUNS, "sync uri=sqlite:///m.db")
-_LABELS = ("label report state=label.json", "label ask state=label.json 3=1")
 # How the library reads a kind of record, besides what commands do.
 READ: Mapping[str, tuple[Read, ...]] = {
     LAST: (
@@ -413,29 +379,11 @@ READ: Mapping[str, tuple[Read, ...]] = {
     "labelling state": (lambda at, run: StateFile(at.root / "label.json").read(),),
     "watch state": (lambda at, run: WatchFile(at.root / "watch.json").read(),),
 }
-RUN_FILE, SPLITS, CELLS = "results/runs/*/", "results/splits/*.parquet", "results/cells/*/*.parquet"
-PREDICTIONS, ALL = f"{RUN_FILE}predictions.parquet", "table all"
-_MORE_ROWS = (*_USED, "store pack out=made")
-_UNPACK, _LS_PACK = ("store unpack pack.zip out=made",), ("store ls results=pack.zip",)
-KINDS = (
-    Kind(LAST, RUN_FILE + LAST, 30, _record_file, (LS, LS, SHOW, TABLE, ALL), _SYNCED),
-    Kind("config.yaml", RUN_FILE + "config.yaml", 4, _text_file, (SHOW,), OF_RUNS[:1]),
-    Kind("cells.txt", RUN_FILE + "cells.txt", 4, _text_file, (SHOW,), OF_RUNS[7:]),
-    Kind("summary.csv", RUN_FILE + "summary.csv", 8, _text_file, (SHOW, TABLE, ALL), OF_RUNS),
-    Kind("metrics.parquet", RUN_FILE + "metrics.parquet", 10, _table_file, (SHOW, TABLE), _SYNCED),
-    Kind("predictions.parquet", PREDICTIONS, 6, _table_file, _EXPORT, _MORE_ROWS),
-    Kind("rows of a split", SPLITS, 5, _table_file, _EXPORT, _ROWS),
-    Kind("people", "results/data/*.parquet", 5, _table_file, _EXPORT, (*_USED, _OF_PEOPLE)),
-    Kind("cell", CELLS, 4, _table_file, (), ("store verify RUN", _OF_PEOPLE)),
-    Kind("index.json", "results/index.json", 5, _json_file, (LS,), ("report", ALL)),
-    Kind("list of figures", f"{RUN_FILE}figures/{DRAWN}", 2, _json_file, (), ("report",)),
-    Kind("outcomes of a sweep", "results/sweeps/*/*.json", 4, _open_json, (), ("report",)),
-    Kind("note of MLflow", f"results/{NOTE}", 2, _json_file),
-    Kind("trials", "results/tuning/*/trials.jsonl", 4, _lines_file),
-    Kind("pack", "pack.zip", 6, _pack_file, _UNPACK, _LS_PACK),
-    Kind("labelling state", "label.json", 5, _json_file, ("label next state=label.json",), _LABELS),
-    Kind("watch state", "watch.json", 5, _json_file, (), ("watch state=watch.json",)),
-)
+_MAKES: Mapping[str, Make] = {
+    "record": _record_file, "text": _text_file, "table": _table_file, "json": _json_file,
+    "open json": _open_json, "lines": _lines_file, "pack": _pack_file,
+}  # fmt: skip
+KINDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 
 def _study(place: Place) -> Path:
@@ -488,17 +436,18 @@ class Round:
     def __init__(self, own: Path, watch: Watch, seed: int, costly: float) -> None:
         self.watch, self.place = watch, Place(own)
         self.runs, self.seed, self.draw = self.place.runs, seed, np.random.default_rng(seed)
-        shares = np.array([kind.share for kind in KINDS])
-        self.kind = KINDS[self.draw.choice(len(KINDS), p=shares / shares.sum())]
+        shares = np.array([kind["share"] for kind in KINDS.values()])
+        self.name = [*KINDS][self.draw.choice(len(KINDS), p=shares / shares.sum())]
+        self.kind = KINDS[self.name]
         self.costly, self.counts, self.wrong = costly, Counter(number=1), list[str]()
 
     def carry_out(self) -> None:
         """Put the record in its place, and read it."""
         place = self.place
-        if self.kind.name == "index.json":
+        if self.name == "index.json":
             path, content = place.results / catalogue.INDEX, _write_index(place, self.draw)
         else:
-            path = one_of(sorted(place.root.glob(self.kind.pattern)), self.draw)
+            path = one_of(sorted(place.root.glob(self.kind["at"])), self.draw)
             content = self._made(path)
         path.write_bytes(content)
         listing = path.with_name(LAST)
@@ -519,18 +468,17 @@ class Round:
         """Return a record of another shape; not every drawn one can be written."""
         while True:
             with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
-                return self.kind.make(path, self.draw)
+                return _MAKES[self.kind["as"]](path, self.draw)
 
     def _read(self, run: str, was: str) -> None:
         """Have a run's record read, which may lie under another id than it was written with."""
-        for read in READ.get(self.kind.name, ()):
-            self._tried(self.kind.name, partial(read, self.place, run))
+        for read in READ.get(self.name, ()):
+            self._tried(self.name, partial(read, self.place, run))
         lines: list[str] = []
-        if self.kind.cheap and self.draw.random() < CHEAP:
-            lines.append(one_of(self.kind.cheap, self.draw))
-        if self.kind.costly and self.draw.random() < self.costly:
-            lines.append(one_of(self.kind.costly, self.draw))
-            self.counts["of them costly"] += 1
+        for what, often in (("cheap", CHEAP), ("costly", self.costly)):
+            if what in self.kind and self.draw.random() < often:
+                lines.append(one_of(self.kind[what], self.draw))
+                self.counts["of them costly"] += what == "costly"
         first, second = (run if name == was else name for name in self.runs[:2])
         for line in lines:
             self.counts["commands"] += 1
@@ -583,7 +531,7 @@ class Round:
 
     def _wrong(self, name: str, sentence: str) -> None:
         self.counts["wrong"] = 1
-        self.wrong.append(f"record {self.seed}, {self.kind.name}, {name}: {sentence}")
+        self.wrong.append(f"record {self.seed}, {self.name}, {name}: {sentence}")
 
 
 def _bytes(name: str) -> int:
@@ -620,7 +568,7 @@ def tried(whole: Path, number: int, costly: float, worker: int, workers: int) ->
         shutil.copytree(whole, own)
         watch = Watch(own, away)
         first, second = Place(own).runs[:2]
-        for line in _SYNCED:  # so that what is imported by then counts for none
+        for line in KINDS[LAST]["costly"]:  # so that what is imported by then counts for none
             commands.carried_out(command_of(line, first, first, second), own)
         for seed in range(worker, number, workers):
             shutil.rmtree(own)
@@ -629,7 +577,7 @@ def tried(whole: Path, number: int, costly: float, worker: int, workers: int) ->
                 function.cache_clear()
             one = Round(own, watch, seed, costly)
             one.carry_out()
-            total.update({(one.kind.name, what): n for what, n in one.counts.items()})
+            total.update({(one.name, what): n for what, n in one.counts.items()})
             for sentence in one.wrong:
                 print(sentence.encode(errors="backslashreplace").decode(), flush=True)
     return total
@@ -645,4 +593,4 @@ def main(number: int = 100_000, costly: int = 100) -> bool:
         call = partial(tried, whole.root, number, 1 / costly)
         total = sum(commands.in_forks(call), commands.Total())
     title = f"{number} records of odd shape, {time.monotonic() - started:.0f} s"
-    return commands.show_totals(title, HEADER, [kind.name for kind in KINDS], total)
+    return commands.show_totals(title, HEADER, list(KINDS), total)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -74,41 +73,36 @@ def check_labels_at_random(
     median of their group, are also compared with what labels at random within groups lead one to
     expect. Every p-value is multiplied by the number of tests (Bonferroni).
 
+    Fisher's p-value is at most the probability of the table found times the number of tables that
+    there can be, which is what is taken for it.
+
     With m labelled and n other rows, the p-value of D is at most e exp(-2 D^2 m n / (m + n)), e/2
     times what it is for many rows; ties make it smaller. Wei and Dudley (2012), "Two-sample
     Dvoretzky-Kiefer-Wolfowitz inequalities", prove this for m = n, and computed that it holds for
     all other m and n up to 200. The asymptotic p-value is too small for a handful of labels: that
     of a single label on the highest score is 0.
     """
-    if is_labelled.all() or not is_labelled.any():
-        return
-    values = values or {}
-    compared = np.ones(len(cells), bool)
+    size = np.ones(len(cells), np.int64) if times is None else times
+    counted = {"labelled": size * is_labelled, "others": size * ~is_labelled}
+    rows = pd.DataFrame({"cell": cells.cat.codes.to_numpy(), **counted})
     if clusters is not None:
-        together = pd.DataFrame({"cluster": clusters.to_numpy(), "cell": cells.to_numpy()})
-        compared = ~together.duplicated().to_numpy()
-    # Of the groups in which some rows have a label and others have none, the position of each row's
-    # group, and how many rows of the file with and without a label it stands for.
-    codes = cells.cat.codes.to_numpy(np.int64)
-    groups = [*map(str, cells.cat.categories)]
-    of_status = (compared & is_labelled, compared & ~is_labelled)
-    is_mixed = np.all([tally(codes[of], least=len(groups)) > 0 for of in of_status], axis=0)
-    compared &= is_mixed[codes]
-    names = [f"in {name}, " if len(groups) > 1 else "" for name in compress(groups, is_mixed)]
-    size = np.ones(len(codes), np.int64) if times is None else times
-    size, with_label = size[compared], is_labelled[compared]
-    counted = {"labelled": size * with_label, "others": size * ~with_label}
-    rows = pd.DataFrame({"cell": (np.cumsum(is_mixed) - 1)[codes[compared]], **counted})
-    if classes is not None:
-        classes = classes[0][compared], classes[1]
-    values = {name: of_name[compared] for name, of_name in values.items()}
+        rows = rows[~rows[["cell"]].assign(cluster=clusters.to_numpy()).duplicated()]
+    # Groups of which some rows have a label and others none; cells are numbered among these.
+    rows = rows[(rows.groupby("cell").transform("sum") > 0).all(axis=1)]
+    if rows.empty:
+        return
+    mixed, cell = np.unique(rows["cell"], return_inverse=True)
+    rows = rows.assign(cell=cell)
+    names = cells.cat.categories
+    groups = [f"in {name}, " if len(names) > 1 else "" for name in names[mixed]]
+    values = values or {}
     questions = (0 if classes is None else _questions(classes[1])) + len(values)
-    tests = (len(names) + (len(names) > 1)) * questions
+    tests = (len(groups) + (len(groups) > 1)) * questions
     sentence = ""
     if classes is not None:
-        sentence = _unlike_classes(rows, names, classes, tests)
+        sentence = _unlike_classes(rows, groups, classes[0][rows.index], classes[1], tests)
     for name, of_name in values.items():
-        sentence = sentence or _unlike_values(rows, names, name, of_name, tests)
+        sentence = sentence or _unlike_values(rows, groups, name, of_name[rows.index], tests)
     if sentence:
         raise UserError(_said("not_at_random", file=file, sentence=sentence, advice=advice))
 
@@ -118,38 +112,29 @@ def _questions(names: Sequence[str]) -> int:
     return len(names) if len(names) > 2 else 1
 
 
-def _unlike_classes(rows: pd.DataFrame, groups: Sequence[str], classes: Classes, tests: int) -> str:
+def _unlike_classes(
+    rows: pd.DataFrame, groups: Sequence[str], codes: Codes, names: Sequence[str], tests: int
+) -> str:
     """Return a sentence on a class that is predicted of labelled rows at another rate.
 
     It is empty if no p-value times the number of tests is below the level.
     """
-    from scipy.stats import fisher_exact  # takes a second, which most audits do without
-
-    codes, names = classes
     questions = _questions(names)
     labelled, others = _tables(rows, codes, len(groups), len(names))
-    all_labelled, all_others = (size.sum(axis=1, keepdims=True) for size in (labelled, others))
-    # The probability of a table is part of its p-value. Few tables are so improbable that the
-    # p-value need be computed: if labels were given at random, hardly ever one.
-    log_probability = (
-        _log_binomial(all_labelled, labelled)
-        + _log_binomial(all_others, others)
-        - _log_binomial(all_labelled + all_others, labelled + others)
-    )[:, :questions]
-    for index in np.argsort(log_probability, axis=None, kind="stable"):
-        cell, code = divmod(int(index), questions)
-        if not _is_refuting(log_probability[cell, code], tests):
-            break
-        table = np.array([labelled[cell], others[cell]])
-        of_class = table[:, code]
-        of_others = table.sum(axis=1) - of_class
-        if fisher_exact([of_class, of_others]).pvalue * tests < _LEVEL:
-            other = f"rows {names[1 - code]}" if questions == 1 else "other rows"
-            found = _labelled_of(of_class, f"rows {names[code]}")
-            not_found = _labelled_of(of_others, other)
-            return _said("classes", group=groups[cell], labelled=found, others=not_found)
-    what = [f"rows {name}" for name in names]
-    return _unlike_over_groups(labelled, others, what[:questions], tests)
+    drawn, left = (size.sum(axis=1, keepdims=True) for size in (labelled, others))
+    of_class, of_rest = labelled + others, drawn + left - labelled - others
+    tables = 1 + np.minimum(np.minimum(drawn, left), np.minimum(of_class, of_rest))
+    log_p_value = np.log(tables) + _log_binomial(drawn, labelled) + _log_binomial(left, others)
+    log_p_value = (log_p_value - _log_binomial(drawn + left, of_class))[:, :questions]
+    cell, code = divmod(int(log_p_value.argmin()), questions)
+    if not _is_refuting(log_p_value[cell, code], tests):
+        what = [f"rows {name}" for name in names]
+        return _unlike_over_groups(labelled, others, what[:questions], tests)
+    table = np.array([labelled[cell], others[cell]])
+    other = f"rows {names[1 - code]}" if questions == 1 else "other rows"
+    found = _labelled_of(table[:, code], f"rows {names[code]}")
+    not_found = _labelled_of(table.sum(axis=1) - table[:, code], other)
+    return _said("classes", group=groups[cell], labelled=found, others=not_found)
 
 
 def _unlike_values(
@@ -159,46 +144,32 @@ def _unlike_values(
 
     It is empty if no p-value times the number of tests is below the level.
     """
-    if not groups:
-        return ""
-    cells, *statuses = rows.to_numpy().T
-    order = np.lexsort((values, cells))
-    cell = cells[order]
-    ends = np.flatnonzero(np.diff(cell, append=-1))  # the last row of each group
-    starts = np.r_[0, ends[:-1] + 1]
-    counts, sizes = [], []  # of rows with and without a label: up to each row, and of each group
-    for row_sizes in statuses:
-        so_far = np.cumsum(row_sizes[order])
-        before = np.r_[0, so_far[ends[:-1]]]
-        counts.append(so_far - before[cell])
-        sizes.append(so_far[ends] - before)
-    labelled, others = sizes
-    difference = np.abs(counts[0] / labelled[cell] - counts[1] / others[cell])
-    is_last = np.diff(values[order], append=np.nan) != 0  # of the rows with the same value
-    is_last[ends] = True
-    distance = np.maximum.reduceat(difference * is_last, starts)
-    log_p_value = 1 - 2 * distance**2 * (labelled * (others / (labelled + others)))
+    of_values = rows.assign(value=values).groupby(["cell", "value"]).sum()
+    size = of_values.groupby("cell").sum()
+    so_far = of_values.groupby("cell").cumsum()
+    shares = so_far.div(size, level="cell")
+    distance = (shares["labelled"] - shares["others"]).abs().groupby("cell").max()
+    both = size["labelled"] * (size["others"] / size.sum(axis=1))
+    log_p_value = (1 - 2 * distance**2 * both).to_numpy()
     worst = int(log_p_value.argmin())
     if _is_refuting(log_p_value[worst], tests):
-        in_group = cells == worst
-        means = (
-            number(np.average(values[in_group], weights=row_sizes[in_group]))
-            for row_sizes in statuses
-        )
+        of_status = rows.loc[(rows["cell"] == worst), ["labelled", "others"]].to_numpy().T
+        in_group = values[rows["cell"] == worst]
+        means = (number(np.average(in_group, weights=weight)) for weight in of_status)
         return _said("values", group=groups[worst], name=name, means=" and ".join(means))
-    share = (counts[0] + counts[1]) / (labelled + others)[cell]
-    medians = values[order[np.searchsorted(cell + share, np.arange(len(ends)) + 0.5)]]
-    not_above = (values <= medians[cells]).astype(np.int64)
+    share = so_far.sum(axis=1).div(size.sum(axis=1), level="cell")
+    medians = share[share >= 0.5].reset_index("value").groupby("cell")["value"].first().to_numpy()
+    not_above = (values <= medians[rows["cell"]]).astype(np.int64)
     what = [f"rows with {name} above the median of their group"]
     return _unlike_over_groups(*_tables(rows, not_above, len(groups), 2), what, tests)
 
 
 def _tables(rows: pd.DataFrame, codes: Codes, n_cells: int, n_codes: int) -> tuple[Times, Times]:
     """Return how many rows with and without a label each group has of each code (K, C)."""
-    cell, *statuses = rows.to_numpy().T
+    place, shape = rows["cell"].to_numpy() * n_codes + codes, (n_cells, n_codes)
     labelled, others = (
-        tally(cell * n_codes + codes, size, least=n_cells * n_codes).reshape(-1, n_codes)
-        for size in statuses
+        tally(place, rows[status].to_numpy(), least=n_cells * n_codes).reshape(shape)
+        for status in ("labelled", "others")
     )
     return labelled, others
 

@@ -116,14 +116,14 @@ def _separated() -> list[Kind]:
 
 def _encoded() -> list[Kind]:
     plain = text()
-    codes = {"utf-8-sig": "UTF-8 with a mark", "utf-16": "UTF-16", "utf-16-le": "UTF-16 bare",
-             "utf-16-be": "UTF-16 bare", "latin-1": "Latin-1", "cp1252": "Latin-1",
-             "utf-32": "UTF-32"}  # fmt: skip
+    codes = {"utf-8-sig": "UTF-8 with a mark", "utf-16": "UTF-16", "latin-1": "Latin-1",
+             "cp1252": "Latin-1"}  # fmt: skip
     result = [Kind(kind, f"{code}.csv", plain.encode(code)) for code, kind in codes.items()]
     half = plain.encode().replace("ü".encode(), b"\xfc", 1)
     ends = Kind("ends of lines", "cr.csv", plain.replace("\n", "\r").encode())
     blank = Kind("ends of lines", "blank.csv", plain.replace("\n", "\r\n\r\n").encode())
     return [*result, ends, blank,
+            Kind("UTF-16 bare", "bare.csv", plain.encode("utf-16-le"), "no text has"),
             Kind("two encodings", "both.csv", half, "other lines are: save it")]  # fmt: skip
 
 

@@ -136,41 +136,25 @@ _OTHERS = {  # of what is no table: a pattern of its first bytes
 }
 
 
-# The longer marks first: that of UTF-32 begins as that of UTF-16 does.
-_MARKS = {
-    b"\xff\xfe\x00\x00": "UTF-32",
-    b"\x00\x00\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-}
-_SAMPLE = 4096
-
-
 def _as_utf8(data: bytes, name: str) -> tuple[bytes, str]:
     """Return a text in any of the usual encodings as UTF-8, and the encoding if it is another."""
-    plain = data.removeprefix(b"\xef\xbb\xbf")
-    marked = next((code for mark, code in _MARKS.items() if data.startswith(mark)), "")
-    encoding = marked or _utf16_without_mark(data[:_SAMPLE])
-    if encoding:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
-            text = data.decode(encoding)
+            return data.decode("utf-16").encode(), "UTF-16"
         except UnicodeDecodeError as error:
-            raise DataError(f"{name}: not {encoding} text (byte {error.start})") from error
-        return text.encode(), encoding.upper() if marked else "UTF-16 without a mark"
+            raise DataError(f"{name}: not UTF-16 text (byte {error.start})") from error
+    plain = data.removeprefix(b"\xef\xbb\xbf")
+    fault = not_utf8(plain)
+    return (_western(plain, f"{name}: {fault}").encode(), "Latin-1") if fault else (plain, "")
+
+
+def not_utf8(content: bytes) -> str:
+    """Return where a text is not UTF-8; empty if it is."""
     try:
-        plain.decode("utf-8")
+        content.decode()
     except UnicodeDecodeError as error:
-        return _western(plain, name, error).encode(), "Latin-1"
-    return plain, ""
-
-
-def _utf16_without_mark(sample: bytes) -> str:
-    """Return the encoding of a text in which nearly every other byte is 0."""
-    half = len(sample) // 2
-    zeros = [sample[side : 2 * half : 2].count(0) for side in (0, 1)]
-    if max(zeros) < half * 0.4 or min(zeros) > half * 0.05 or not half:
-        return ""
-    return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
+        return f"not UTF-8 text (line {line_of(content, error.start)}, byte {error.start})"
+    return ""
 
 
 END_OF_LINE = re.compile(rb"\r\n|\r|\n")
@@ -187,22 +171,21 @@ _SEQUENCE = re.compile(
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
-def _western(data: bytes, name: str, error: UnicodeDecodeError) -> str:
-    """Return a text that is not UTF-8 as Windows' Latin-1.
+def _western(data: bytes, fault: str) -> str:
+    """Return a text that is not UTF-8, as a fault says, as Windows' Latin-1.
 
     Raises
     ------
     DataError : a part of it is UTF-8, or it has bytes that no text has.
     """
-    where = f"{name}: not UTF-8 text (line {line_of(data, error.start)}, byte {error.start})"
     if _NO_TEXT.search(data):
-        raise DataError(f"{where}, but bytes that no text has: is it a table at all?") from error
+        raise DataError(f"{fault}, but bytes that no text has: is it a table at all?")
     if _SEQUENCE.search(data):
-        raise DataError(f"{where}, and other lines are: save it in one encoding, UTF-8") from error
+        raise DataError(f"{fault}, and other lines are: save it in one encoding, UTF-8")
     try:
         return data.decode("cp1252")
-    except UnicodeDecodeError:
-        raise DataError(f"{where}, nor Latin-1: save it as UTF-8") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{fault}, nor Latin-1: save it as UTF-8") from error
 
 
 DEEP = 20  # the number of first rows that are searched for the header

@@ -432,10 +432,8 @@ def read_table(
     try:
         table, wrong = _parse(content, columns, separator, convert, start)
     except (ArrowInvalid, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
-            raise DataError(f"{file}: {_not_text(whole)}") from error
-        raise DataError(f"{file}: not a table separated by '{separator}': {reason}") from error
+        reason = f"not a table separated by '{separator}': {str(error).splitlines()[0]}"
+        raise DataError(f"{file}: {contents.not_utf8(whole) or reason}") from error
     first, last = part.first_and_last
     if inside := [(row, width) for row, width in wrong if first <= row <= last]:
         row, width = inside[0]
@@ -626,8 +624,6 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     DataError : no UTF-8, no header, or a byte of value 0: some readers end a field there, and
         labels that differ behind it would be one.
     """
-    if kind := next((kind for start, kind in _KINDS.items() if content.startswith(start)), ""):
-        raise DataError(f"{file}: not UTF-8 text, but {kind}")
     if (position := content.find(b"\0")) >= 0:
         line = contents.line_of(content, position)
         raise DataError(said("data", "byte_of_0", file=file, line=line))
@@ -642,30 +638,12 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     try:
         names = next(plain_csv.reader(lines(), delimiter=separator))
     except UnicodeDecodeError as error:
-        raise DataError(f"{file}: {_not_text(content)}") from error
+        raise DataError(f"{file}: {contents.not_utf8(content)}") from error
     except plain_csv.Error as error:
         raise DataError(f"{file}: the header cannot be read: {error}") from error
     if not any(name.strip() for name in names):
         raise DataError(f"{file}: no header line: is the file empty?")
     return [name.strip() for name in names], ends[-1]
-
-
-_KINDS = {
-    b"\xff\xfe": "UTF-16: save it as UTF-8",
-    b"\xfe\xff": "UTF-16: save it as UTF-8",
-    b"\x1f\x8b": "gzip: unpack it",
-    b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save it as CSV",
-    b"PAR1\x15": "Parquet: give it a name that ends in .parquet",
-}
-
-
-def _not_text(content: bytes) -> str:
-    """Return the position of the first byte that is not UTF-8."""
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return f"not UTF-8 text (line {contents.line_of(content, error.start)}, byte {error.start})"
-    return "not UTF-8 text"
 
 
 def _read_arrow(

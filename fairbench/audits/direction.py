@@ -3,7 +3,7 @@
 A score is the probability of one of two labels. Whether it is good for a person to be decided for
 that label (repaid) or for the other one (default) turns every sentence of an audit round, and no
 statistic tells it. It is asked wherever the names of a file leave it open, with what either reading
-says of its groups; from then on decisions have the names that their users give them.
+says of its rows; from then on decisions have the names that their users give them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 
 from fairbench.audits.question import PURPOSES, RATING, Options
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import OpenQuestion, UserError, unknown_name
 from fairbench.core.text import count, number, quoted, shortened
 from fairbench.data.columns import Times, tally
-from fairbench.data.groups import codes_of
 from fairbench.metrics.registry import BINARY, Rate, label, metrics_of
 from fairbench.reporting.group_tables import sentence_of
 
@@ -192,7 +190,6 @@ class Direction:
     def check_said(
         self,
         options: Options,
-        groups: pd.Series | None,
         predicted: Codes,
         *,
         times: Times | None = None,
@@ -205,7 +202,6 @@ class Direction:
 
         Parameters
         ----------
-        groups : (n,) the groups of the first attribute; None without attributes.
         predicted : (n,) decisions, 1 for label 1.
         times : (n,) how often each row comes; once by default.
         side : what a decision for label 1 is; by default a score above the threshold.
@@ -226,7 +222,8 @@ class Direction:
             why = f"{quoted(adverse[0], 30)} may be bad for a person"
         elif self.decisions:
             why = "decision= is given"
-        ways = [_granted(groups, predicted == label, times, good) for label in (0, 1)]
+        shares = [_share_of(predicted == label, times) for label in (0, 1)]
+        ways = [f"{percent_of(share)} of the rows as {good}" for share in shares]
         side = f" ({side})" if side else ""
         file, names = options.path.name, self.names
         question = _said("not_said", file=file, why=why, names=names, ways=ways, side=side)
@@ -308,27 +305,6 @@ def _sounds_adverse(text: str) -> bool:
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).casefold()
     words = re.split(r"[\W_]+", apart)
     return any(word in _ADVERSE_WORDS or word.startswith(_ADVERSE_STEMS) for word in words)
-
-
-def _granted(groups: pd.Series | None, granted: Mask, times: Times | None, word: str) -> str:
-    """Return how often decisions are the good one, for the groups of the most and least."""
-    everyone = f"{percent_of(_share_of(granted, times))} of the rows as {word}"
-    if groups is None:
-        return everyone
-    codes, names = codes_of(groups)
-    has_group = codes >= 0
-    sizes, granted_sizes = (
-        tally(codes[rows], None if times is None else times[rows], least=len(names))
-        for rows in (has_group, has_group & granted)
-    )
-    total = len(granted) if times is None else times.sum()
-    is_large = sizes >= max(10, 0.02 * total)
-    shares = pd.Series(granted_sizes / np.maximum(sizes, 1), names)[is_large]
-    if len(shares) < 2:
-        return everyone
-    ends = shares[[shares.idxmax(), shares.idxmin()]].items()
-    text = " and ".join(f"{percent_of(share)} of {quoted(of, 20)[1:-1]}" for of, share in ends)
-    return f"{text} as {word}"
 
 
 def _share_of(rows: Mask, times: Times | None = None) -> float:

@@ -393,8 +393,7 @@ def _read_table(
             values={} if score is None else {f"'{options.score}'": score},
             times=times,
         )
-    first = groups[options.group[0]] if groups and options.group else None
-    direction.check_said(options, first, prediction, times=times)
+    direction.check_said(options, prediction, times=times)
     chosen = direction.decisions[0] if direction.decisions else ways.SELECTED
     if selected is not None:
         direction = direction.as_predictions()

@@ -158,9 +158,8 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
     median = float(np.median(score))
     above = score > median
     direction = Direction.of(("0", "1"), options.favourable, "")
-    sex = groups_of(frame[options.group[0]], ColumnRef(options.path.name, options.group[0]))
     side = f"{options.score} above the median {median:g}"
-    direction.check_said(replace(options, target=""), sex, above.astype(np.int64), side=side)
+    direction.check_said(replace(options, target=""), above.astype(np.int64), side=side)
     low = score < median, "below", "low"
     selected, side, good = (above, "above", "high") if direction.good else low
     return selected, median, f"Counted: {options.score} {side} its median; {good} scores are good."

@@ -106,8 +106,7 @@ def _rows_of(options: WatchOptions, frame: pd.DataFrame, names: tuple[str, ...])
         direction = Direction.of(label_names, columns.spelled(options.favourable), options.decision)
         decision = read_decisions(frame, audit_options, direction, score)
     by_name = {name: cross_columns(frame, name.split(CROSSED)) for name in options.group}
-    first = by_name[options.group[0]].astype("category")
-    direction.check_said(audit_options, first, decision)
+    direction.check_said(audit_options, decision)
     if column := options.prediction:
         about = column, label_names, direction.decisions
         for sentence in columns.notes_on_decisions(frame[column], *about):

@@ -1,9 +1,9 @@
 """Files that unfold to far more than their size are refused before they are unfolded."""
 
 import gzip
-import os
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -168,8 +168,6 @@ def test_values_of_json_count_more_than_their_signs(monkeypatch):
     assert len(unsealed_json(content)["rows"]) == 100_000
 
 
-@pytest.mark.parametrize("path", ["/dev/zero", "/dev", "pipe"])
-def test_a_checksum_is_that_of_a_regular_file(tmp_path, path):
-    os.mkfifo(tmp_path / "pipe")
+def test_a_checksum_is_that_of_a_regular_file():
     with pytest.raises(UserError, match="is no regular file"):
-        file_sha256(tmp_path / path)
+        file_sha256(Path("/dev/zero"))

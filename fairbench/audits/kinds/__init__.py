@@ -16,7 +16,6 @@ import pandas as pd
 from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, asked_at_once, read_audit_table
-from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.data.columns import AMOUNT, are_missing, class_names, name_rows_in_errors, to_numbers
 from fairbench.data.groups import MOST_CELLS, MOST_GROUPS
@@ -105,10 +104,11 @@ _IN_ORDER = 0.5  # the rank correlation that wrong predictions of numbers have w
 def _are_numbers(target: pd.Series, prediction: pd.Series, *, scored: bool) -> bool:
     """Return whether targets and their predictions are numbers rather than labels or classes.
 
-    They are if both are numbers, and the target has many distinct values, or a few to which most
-    predictions with fractions are not equal. Most may be written with signs, or one column as
-    something else where the other has fractions: they are refused as numbers then. For whole
-    numbers see :func:`_are_whole_numbers`.
+    They are if both are numbers, three or more are known, and most predictions have fractions and
+    are no target; or else if many occur, targets and predictions together, as few targets may be
+    known, and predictions are hardly ever exact, or in the order of the targets where they are not.
+    Most may be written with signs, or one column as something else where the other has fractions:
+    they are refused as numbers then.
 
     Parameters
     ----------
@@ -116,40 +116,23 @@ def _are_numbers(target: pd.Series, prediction: pd.Series, *, scored: bool) -> b
     """
     known = ~are_missing(target)
     labels = target[known]
-    are_many = target.nunique() > _MOST_CLASSES
+    if labels.nunique() < 3:  # noqa: PLR2004 -- two are labels
+        return False
     values, predicted = to_numbers(labels), to_numbers(prediction)
     if not (np.isfinite(values).all() and np.isfinite(predicted).all()):
         are_amounts = _mostly_amounts(labels) and _mostly_amounts(prediction)
         has_fractions = any(np.isfinite(of).all() and (of % 1).any() for of in (values, predicted))
         is_rare = prediction.isin(labels).mean() < _FEW_EQUAL
+        are_many = labels.nunique() > _MOST_CLASSES
         return bool(are_many and (are_amounts or (has_fractions and not scored)) and is_rare)
-    has_fractions = bool((predicted % 1).any())
-    if not (has_fractions or (values % 1).any()):
-        return not scored and _are_whole_numbers(values, predicted, predicted[known])
-    equal = np.isin(predicted, values)
-    if not are_many:
-        return bool(has_fractions and labels.nunique() > 2 and equal.mean() < _FEW_EQUAL)
-    return has_fractions or not equal.all()
-
-
-def _are_whole_numbers(values: Floats, predicted: Floats, beside: Floats) -> bool:
-    """Return whether whole numbers are amounts, such as points, rather than codes of classes.
-
-    They are if many occur, labels and predictions together, as few labels may be known, and if
-    predictions are hardly ever exact, or in the order of the labels where they are not.
-
-    Parameters
-    ----------
-    values : the labels that are known, (k,).
-    predicted : all predictions, (n,).
-    beside : (k,) those of the labels that are known.
-    """
-    if not len(values) or len(np.union1d(values, predicted)) <= _MOST_CLASSES:
+    if (predicted % 1).any() and np.isin(predicted, values).mean() < _FEW_EQUAL:
+        return True
+    if scored or len(np.union1d(values, predicted)) <= _MOST_CLASSES:
         return False
-    wrong = values != beside
-    right, predicted_wrongly = (pd.Series(of[wrong]).rank() for of in (values, beside))
+    wrong = values != predicted[known]
+    right, wrongly = (pd.Series(of[wrong]).rank() for of in (values, predicted[known]))
     with np.errstate(invalid="ignore"):  # of equal ranks it is NaN
-        correlation = right.corr(predicted_wrongly, min_periods=2)
+        correlation = right.corr(wrongly, min_periods=2)
     return bool(1 - wrong.mean() < _RARELY_RIGHT or correlation > _IN_ORDER)
 
 

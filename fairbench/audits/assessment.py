@@ -20,7 +20,7 @@ from fairbench.audits.gaps import Gap, gaps_of, standardised_gaps
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import CONSTRAINED, GatedOptions, Options
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Codes, Floats, Mask, rng
+from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import is_missing_name
 from fairbench.data.columns import tally
@@ -599,18 +599,17 @@ def _evaluate(
             return metrics, counts, counts
     as_if_right = replace(rows, label=rows.prediction.astype(float))
     counted, decided = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
-    need_no_label = _metrics_of_decisions()
-    counted = counted[counted["metric"].isin(need_no_label)].reset_index(drop=True)
     if table.of_decisions:
-        return counted, decided, decided
-    completed = metrics[~metrics["metric"].isin(need_no_label)]
-    return pd.concat([counted, completed], ignore_index=True), counts, decided
+        return _joined(counted, counted[:0]), decided, decided
+    return _joined(counted, metrics), counts, decided
 
 
-def _metrics_of_decisions() -> set[str]:
-    """Return the metrics that need no label."""
+def _joined(of_decisions: pd.DataFrame, of_labels: pd.DataFrame) -> pd.DataFrame:
+    """Return the metrics that need no label from one table, and the others from another."""
     metrics = registry.metrics_of(registry.BINARY, "rate", "difference", "ratio", "widest").values()
-    return {metric.name for metric in metrics if all(rate.needs_no_label for rate in metric.rates)}
+    names = [one.name for one in metrics if all(rate.needs_no_label for rate in one.rates)]
+    decided, labelled = (part["metric"].isin(names) for part in (of_decisions, of_labels))
+    return pd.concat([of_decisions[decided], of_labels[~labelled]], ignore_index=True)
 
 
 def _within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -> pd.DataFrame:
@@ -618,26 +617,25 @@ def _within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -
 
     A metric that needs labels counts only rows that have one; decisions are known of all rows.
     """
-    metrics = MetricTable(evaluator.level, minimum=evaluator.minimum_group_size)
-    of_decisions = _metrics_of_decisions()
-    complete = len(table.known) == len(table)
-    rows_and_filters = [(np.arange(len(table)), lambda name: complete or name in of_decisions)]
-    if not complete and len(table.known):
-        rows_and_filters.append((table.known, lambda name: name not in of_decisions))
-    for rows, is_wanted in rows_and_filters:
+
+    def of_rows(rows: Rows) -> pd.DataFrame:
+        """Return the metrics of some rows, by position."""
         assert table.strata is not None
+        metrics = MetricTable(evaluator.level, minimum=evaluator.minimum_group_size)
         data = Labelled(
             np.nan_to_num(table.label[rows]),
             pd.DataFrame({"prediction": table.prediction[rows].astype(float)}),
             {name: table.groups[name].iloc[rows] for name in options.group},
             Task.BINARY,
         )
-        of_rows = metrics.without_rows()
-        strata = table.strata.iloc[rows]
         generators = [rng(options.seed, "strata")]
-        evaluate_within(of_rows, evaluator, data, strata, generators)
-        metrics.blocks.extend(of_rows.blocks_of(is_wanted))
-    return metrics.frame()
+        evaluate_within(metrics, evaluator, data, table.strata.iloc[rows], generators)
+        return metrics.frame()
+
+    everyone = of_rows(np.arange(len(table)))
+    if len(table.known) == len(table):
+        return everyone
+    return _joined(everyone, of_rows(table.known) if len(table.known) else everyone[:0])
 
 
 def _sizes(table: AuditTable) -> list[Row]:

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 
 from fairbench.audits.question import PURPOSES, RATING, Options
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import OpenQuestion, UserError, unknown_name
 from fairbench.core.text import count, number, quoted, shortened
-from fairbench.data.columns import Times, tally
+from fairbench.data.columns import Times
 from fairbench.metrics.registry import BINARY, Rate, label, metrics_of
 from fairbench.reporting.group_tables import sentence_of
 
@@ -319,21 +320,15 @@ def _score_area(score: Floats, label: Floats, times: Times | None = None) -> tup
     distributions (van Dantzig 1951; see Birnbaum and Klose 1957, "Bounds for the variance of the
     Mann-Whitney statistic"). NaN unless there are ten labels of either kind.
     """
-    known = np.isfinite(label)
-    is_positive = label[known] == 1
-    values = np.unique(score[known])
-    value_index = np.searchsorted(values, score[known])
-    known_times = None if times is None else times[known]
-    positive_times = None if known_times is None else known_times[is_positive]
-    positives_at = tally(value_index[is_positive], positive_times, least=len(values))
-    rows_at = tally(value_index, known_times, least=len(values))
-    positives = int(positives_at.sum())
-    negatives = int((rows_at - positives_at).sum())
-    more, fewer = max(positives, negatives), min(positives, negatives)
+    times = np.ones(len(label), np.int64) if times is None else times
+    rows = pd.DataFrame({"all": times, "positive": times * (label == 1)})[np.isfinite(label)]
+    at = rows.groupby(score[rows.index]).sum()  # of each score, the lowest first
+    total, positives = at.sum()
+    more, fewer = max(positives, total - positives), min(positives, total - positives)
     if fewer < _FEWEST:
         return np.nan, np.nan
-    ranks = np.cumsum(rows_at) - (rows_at - 1) / 2  # rows with equal scores share their mean rank
-    area = (positives_at @ ranks - positives * (positives + 1) / 2) / (more * fewer)
+    ranks = at["all"].cumsum() - (at["all"] - 1) / 2  # rows with equal scores share their mean rank
+    area = (at["positive"] @ ranks - positives * (positives + 1) / 2) / (more * fewer)
     return float(area), float(np.sqrt(area * (1 - area) / fewer))
 
 

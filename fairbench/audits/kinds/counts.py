@@ -396,12 +396,7 @@ def _whole(text: str, fault: Fault) -> int:
         share = _SHARE.fullmatch(text)
         if share and (share[2] or float(share[1].replace(",", ".")) <= 1):
             raise fault(_said("share", text=quoted(text)))
-        if share:
-            marked = re.fullmatch(r"\d+([.,]\d{3})+", text)
-            hint = "; leave out marks of thousands" if marked else ""
-            raise fault(f"{quoted(text)} is no whole number of people{hint}")
-        below = "; it is below 0" if re.fullmatch(r"[-\u2212]\s*\d.*", text) else ""
-        raise fault(f"{quoted(text)} is no number of people{below}")
+        raise fault(f"{quoted(text)} is no whole number of people, without marks of thousands")
     return int(re.sub(r"\D", "", re.sub(r"\.0+$", "", text)))
 
 
@@ -496,7 +491,6 @@ def _audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     ]
     if options.rates:
         columns = _said("rounded", columns=f"'{options.rates}' of '{options.total}'")
-        sections.append(_rounded(table))
     return Audit(
         options,
         people,
@@ -562,22 +556,6 @@ def _rate_limits(rows: pd.DataFrame, level: float) -> Limits:
     lower = rate_limits(fewest, people, level=level).lower
     upper = rate_limits(most, people, level=level).upper
     return Limits(selected / people, lower, upper)
-
-
-def _rounded(table: _Categories) -> Section:
-    """Return the section of the numbers of people that round to the published rates."""
-
-    def selected(row: Row) -> str:
-        fewest, most = np.ceil(row["fewest"]), np.floor(row["most"])
-        if fewest > most:
-            return "no whole number"
-        return count(most) if fewest == most else f"{count(fewest)} to {count(most)}"
-
-    rows = [
-        {**row, "rate": row["selected"] / row["people"], "numbers": selected(row)}
-        for row in chain.from_iterable(table.values())
-    ]
-    return Section("How many people were selected", [named_table("counts", "rounded", rows)])
 
 
 AUDITS = {question.COUNTS: _audit_counts}

@@ -1,4 +1,4 @@
-"""Largest gaps, smallest ratios and pairs: what they hold, in simulation and by construction."""
+"""Largest gaps, smallest ratios and pairs: by construction; tests/coverage has what they hold."""
 
 from itertools import product
 
@@ -13,17 +13,6 @@ from fairbench.metrics import registry
 from fairbench.metrics.registry import accuracy
 
 REPLICATIONS = 2000
-# 93 % by five standard errors.
-LEAST = 0.93 - 5 * np.sqrt(0.93 * 0.07 / REPLICATIONS)
-POPULATIONS = [
-    ([100] * 2, [0.3, 0.3]),
-    ([2000, 20], [0.003, 0.003]),
-    ([100] * 8, [0.3] * 7 + [0.4]),
-    ([30, 1000, 200], [0.1, 0.1, 0.3]),
-    ([50] * 20, list(np.linspace(0.3, 0.5, 20))),
-    ([500] * 10, [0.3] * 10),
-    ([20, 2000] * 5, [0.97] * 10),
-]
 
 
 def counts_of(sizes, rates, seed=0):
@@ -44,24 +33,6 @@ def test_the_range_of_normals_is_the_studentised_range_of_scipy(groups, level):
     # Two groups need no wider limits, and two rates do.
     assert gaps.simultaneous_level(level, 2) == level
     assert gaps.simultaneous_level(level, 2, 2) == pytest.approx((1 + level) / 2)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("sizes", "rates"), POPULATIONS)
-def test_the_largest_gap_the_larger_of_two_and_the_smallest_ratio_are_covered(sizes, rates):
-    """So that a posterior that is always wrong is seldom sure of what is not so."""
-    counts, truth = counts_of(sizes, rates), max(rates) - min(rates)
-    limits, twice = (gaps.GroupLimits.of(counts, sizes, rates=number) for number in (1, 2))
-    other = gaps.GroupLimits.of(counts_of(sizes, rates[::-1], seed=1), sizes, rates=2)
-    gap, ratio = gaps.largest_gap(limits), gaps.smallest_ratio(limits)
-    larger = gap._make(map(np.fmax, gaps.largest_gap(twice), gaps.largest_gap(other)))
-    for result, true in ((gap, truth), (larger, truth), (ratio, min(rates) / max(rates))):
-        assert held(result, true).mean() > LEAST
-        assert held(result, result.value)[~np.isnan(result.value)].all()
-    under = gaps.probability_below(0.0, gap.lower, gap.upper, truth + 1e-9)
-    over = gaps.probability_below(1.0, gap.lower, gap.upper, truth - 1e-9)
-    assert (under < 0.05).mean() < 1 - LEAST
-    assert (over > 0.95).mean() < 0.05
 
 
 def test_among_equal_groups_no_pair_is_named_more_often_than_allowed():
@@ -391,25 +362,6 @@ def test_samples_are_taken_side_by_side():
     samples = [random_counts(seed) for seed in range(3)]
     together = widest(*map(np.stack, zip(*samples, strict=True)))
     np.testing.assert_allclose(np.transpose([widest(*counts) for counts in samples]), together)
-
-
-@pytest.mark.parametrize(
-    ("size", "rate"),
-    [
-        (((6, 9), (8, 5)), ((0.2, 0.6), (0.3, 0.4))),
-        (((10, 4), (3, 11)), ((0.5, 0.9), (0.5, 0.9))),
-        (((12, 3), (12, 3)), ((0.05, 0.1), (0.2, 0.2))),
-    ],
-)
-def test_every_sample_of_two_small_strata_together_is_covered(size, rate):
-    """Every table of counts that there can be, with its probability."""
-    size, rate = np.array(size), np.array(rate)
-    hits = np.array(list(product(*(range(n + 1) for n in size.ravel())))).reshape(-1, 2, 2)
-    probability = stats.binom.pmf(hits, size, rate).prod(axis=(1, 2))
-    assert probability.sum() == pytest.approx(1)
-    rates = gaps.StandardisedRates.of(hits, np.broadcast_to(size, hits.shape))
-    true = (rate[1] - rate[0]) @ size.sum(axis=0) / size.sum()
-    assert probability[held(rates.differences(), true)[:, 1, 0]].sum() > 0.93
 
 
 # Shares of the first places and of exposure: closed cases, and intervals that hold.

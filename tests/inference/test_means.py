@@ -1,4 +1,4 @@
-"""Intervals of mean losses and of root mean squares: they cover, print and hold their point."""
+"""Intervals of mean losses and of root mean squares; tests/coverage has how often they hold."""
 
 import numpy as np
 import pytest
@@ -16,56 +16,13 @@ from fairbench.inference.means import (
 )
 from fairbench.metrics.probability import brier_rows, log_loss_rows
 
-R = 2000
 MOMENTS = ("size", "mean", "sd", "skewness", "lowest", "highest")
-LOSSES = {
-    "lognormal": (lambda draw, s: draw.lognormal(size=s), np.exp(0.5)),
-    "absolute t3": (lambda draw, s: np.abs(draw.standard_t(3, s)), 2 * np.sqrt(3) / np.pi),
-    "one in a hundred thirty times as large": (
-        lambda draw, s: draw.standard_normal(s) * draw.choice([1, 30], s, p=[0.99, 0.01]),
-        0.0,
-    ),
-}
-ROOTS = {
-    "exponential": (lambda draw, s: draw.exponential(size=s) - 1, 1.0),
-    "t5": (lambda draw, s: draw.standard_t(5, s), 5 / 3),
-    "lognormal": (lambda draw, s: draw.lognormal(0, 1.5, s), np.exp(4.5)),
-    "nine tenths exact, lognormal": (
-        lambda draw, s: draw.lognormal(0, 1, s) * (draw.random(s) < 0.1),
-        0.1 * np.exp(2),
-    ),
-}
 
 
 def index_of(values):
     """Return the tail index of each row of (R, n) values."""
     rows = np.repeat(np.arange(len(values)), values.shape[1])
     return tail_index(values.ravel(), rows, len(values))
-
-
-def covered(limits, truth):
-    return ((limits.lower <= truth) & (truth <= limits.upper)).mean()
-
-
-@pytest.mark.parametrize("rows", [20, 50, 200])
-@pytest.mark.parametrize("name", LOSSES)
-def test_intervals_of_means_cover_skewed_and_heavy_tailed_losses(name, rows):
-    losses, truth = LOSSES[name]
-    values = losses(np.random.default_rng(1), (R, rows))
-    limits = loss_limits(Moments.of(values), least=0.0 if values.min() >= 0 else -np.inf)
-    assert covered(limits, truth) > 0.915  # at least 93.5 %, and three standard errors
-
-
-@pytest.mark.parametrize("rows", [400, 1000])
-@pytest.mark.parametrize("name", ROOTS)
-def test_root_mean_squares_cover_where_they_are_printed(name, rows):
-    errors, truth = ROOTS[name]
-    squares = errors(np.random.default_rng(8), (1000, rows)) ** 2
-    limits = root_limits(Moments.of(squares), index_of(squares))
-    printed = np.isfinite(limits.lower)
-    assert printed.mean() > (0.9 if "lognormal" not in name else 0)
-    few = 3 * np.sqrt(0.95 * 0.05 / max(printed.sum(), 1))
-    assert covered(limits, np.sqrt(truth)) / printed.mean() > 0.945 - few
 
 
 def test_of_many_rows_the_interval_is_the_normal_one():
@@ -111,15 +68,14 @@ def test_a_constant_loss_is_known():
     np.testing.assert_allclose(loss_limits(Moments.of(np.full(30, 0.7)))[1:], 0.7)
 
 
-def log_losses(draw, base, rows):
-    """Return moments of losses of R calibrated samples around a base rate, and the mean loss."""
-
-    def sample(shape):
-        score = 1 / (1 + np.exp(-(np.log(base / (1 - base)) + draw.standard_normal(shape))))
-        return (draw.random(shape) < score) * 1.0, score
-
-    label, score = sample((R, rows))
-    return of_labels(label, score, log_loss_rows), log_loss_rows(*sample(1_000_000)).mean()
+def test_mean_losses_of_labels_are_those_of_all_rows_and_print_from_ten_of_either_label_on():
+    """tests/coverage has how often they hold."""
+    draw = np.random.default_rng(6)
+    label, score = (draw.random((300, 200)) < 0.05) * 1.0, draw.beta(1, 20, (300, 200))
+    moments = of_labels(label, score, log_loss_rows)
+    limits = outcome_limits(moments, least=0.0)
+    assert (np.isnan(limits.lower) == (moments.size.min(axis=-1) < 10)).all()
+    np.testing.assert_allclose(limits.value, log_loss_rows(label, score).mean(axis=1))
 
 
 def of_labels(label, score, losses):
@@ -130,17 +86,6 @@ def of_labels(label, score, losses):
     return result.take(np.arange(2 * len(label)).reshape(-1, 2))
 
 
-@pytest.mark.parametrize(("base", "rows"), [(0.03, 200), (0.03, 400), (0.3, 50), (0.3, 200)])
-def test_mean_losses_of_rare_labels_cover_among_those_that_print(base, rows):
-    moments, truth = log_losses(np.random.default_rng(6), base, rows)
-    limits = outcome_limits(moments, least=0.0)
-    prints = ~np.isnan(limits.lower)
-    assert (prints == (moments.size.min(axis=-1) >= 10)).all()
-    assert covered(limits, truth) / prints.mean() > 0.93
-    total = (moments.size * np.nan_to_num(moments.mean)).sum(axis=-1) / rows
-    np.testing.assert_allclose(limits.value, total)
-
-
 def test_a_share_that_is_shown_only_with_ten_rows_has_the_limit_of_those_shown():
     limits = shown_share(np.array([10.0, 13.0, 60.0, 187.0]), np.full(4, 200.0))
     assert limits.lower[0] == 0
@@ -148,14 +93,6 @@ def test_a_share_that_is_shown_only_with_ten_rows_has_the_limit_of_those_shown()
     assert conditional == pytest.approx(0.025, rel=1e-4)
     assert limits.upper[3] == pytest.approx(1 - limits.lower[1])
     assert limits.lower[2] > 0.2
-
-
-@pytest.mark.parametrize("rows", [400, 800])
-@pytest.mark.parametrize("freedom", [3, 30])
-def test_likelihoods_of_heavy_tailed_errors_are_covered(freedom, rows):
-    draw = np.random.default_rng([freedom, rows])
-    error = draw.standard_t(freedom, (1500, rows)) / np.sqrt(freedom / (freedom - 2))
-    assert covered(heavy_limits(Moments.of(error**2 / 2 - 7), index_of(error**2)), -6.5) > 0.925
 
 
 def test_perfect_hard_scores_may_be_wrong_and_wrong_ones_right():

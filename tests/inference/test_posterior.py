@@ -14,20 +14,6 @@ from fairbench.metrics.registry import accuracy, confusion, selection_rate
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 3, 2], [0, 0, 0, 0]])
 
 
-def test_interval_covers_truths_drawn_from_the_prior_at_its_nominal_level():
-    # Where the truth is a draw from the prior, a Bayesian interval's coverage is exact.
-    replications, generator = 2000, np.random.default_rng(12)
-    truth = generator.dirichlet(np.ones(4), size=(replications, 2))
-    counts = generator.multinomial([25, 8], truth)
-    samples = difference(selection_rate, posteriors.posterior_draws(counts, 600, generator))[..., 0]
-    lower, upper = posteriors.central_interval(samples)
-    value = difference(selection_rate, truth)[..., 0]
-    covered = ((lower <= value) & (value <= upper)).mean()
-    # 4 standard errors, and up to 0.004 for the quantiles of 600 draws.
-    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / replications) + 0.004
-    assert 0.2 < (upper - lower).mean() < 0.8
-
-
 @pytest.mark.parametrize(("level", "low", "high"), [(0.95, 25, 975), (0.5, 250, 750)])
 def test_central_interval_returns_order_statistics_and_nan_of_a_column_with_one(level, low, high):
     samples = np.random.default_rng(0).permutation(1001).astype(float)

@@ -1,13 +1,12 @@
-"""Intervals of areas, calibration errors, shares of variance and distances."""
+"""Intervals of areas, calibration errors and distances; tests/coverage has how often they hold."""
 
 import numpy as np
 import pytest
 from scipy import special, stats
-from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
-from fairbench.inference.means import explained_variance
 from fairbench.inference.survey import Design
 from fairbench.metrics.regression import distribution_distances
 from fairbench.metrics.uncertainty import area_under_risk_coverage
@@ -27,18 +26,6 @@ def test_areas_and_variances_by_group_are_those_of_all_pairs():
         assert result.area[g] == pytest.approx(roc_auc_score(y[mine], score[mine]), rel=1e-14)
         assert result.variance[g] == pytest.approx(variance)
     assert np.isnan(result.area[2])
-
-
-@pytest.mark.parametrize("area", [0.5, 0.9, 0.98])
-@pytest.mark.parametrize(("positives", "negatives"), [(10, 10), (10, 190), (60, 140)])
-def test_intervals_of_areas_cover(area, positives, negatives):
-    draw, repeats = np.random.default_rng(1), 1000
-    y = np.tile(np.repeat([1.0, 0.0], [positives, negatives]), repeats)
-    codes = np.repeat(np.arange(repeats), positives + negatives)
-    shift = np.sqrt(10) * stats.norm.ppf(area)
-    score = draw.standard_normal(len(y)) * np.where(y == 1, 3, 1) + shift * y
-    limits = scores.Areas.of(y, score, codes, repeats).limits()
-    assert ((limits.lower <= area) & (area <= limits.upper)).mean() > 0.92
 
 
 def test_a_perfect_area_is_not_surely_perfect():
@@ -63,19 +50,6 @@ def calibrated(draw, repeats, rows, slope=1.0, bins=15):
     return scores.Bins(size, positives, total / np.maximum(size, 1))
 
 
-@pytest.mark.parametrize("slope", [1.0, 2.0, 0.5, -1.0])
-def test_intervals_of_calibration_errors_cover_and_hold_what_is_printed(slope):
-    draw = np.random.default_rng(2)
-    truth = calibrated(draw, 1, 1_000_000, slope).plug_in()[0]
-    for rows in (50, 200, 2000):
-        bins = calibrated(draw, 400, rows, slope)
-        limits = bins.limits()
-        inside = (np.maximum(limits.lower, 0) <= truth) & (truth <= limits.upper)
-        assert inside.mean() > 0.93
-        for value in (bins.plug_in(), scores._debiased_error(bins)):
-            assert ((limits.lower <= value) & (value <= limits.upper)).all()
-
-
 def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
     draw = np.random.default_rng(3)
     small, large = (calibrated(draw, 1000, rows) for rows in (100, 2000))
@@ -84,28 +58,22 @@ def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
     assert abs((scores._debiased_error(small) - scores._debiased_error(large)).mean()) < plain / 2.5
 
 
-def test_shares_of_variance_cover_and_agree_with_scikit_learn():
-    draw, repeats, rows = np.random.default_rng(4), 1000, 400
-    prediction = draw.standard_normal(repeats * rows)
-    target = prediction + draw.exponential(size=repeats * rows) - 1
-    codes = np.repeat(np.arange(repeats), rows)
-    limits = explained_variance(target, prediction, codes, repeats)[1](0.95)
-    assert limits.value[3] == pytest.approx(r2_score(target[codes == 3], prediction[codes == 3]))
-    assert ((limits.lower <= 0.5) & (limits.upper >= 0.5)).mean() > 0.93
+def test_distances_of_pairs_that_are_not_known_have_wider_limits():
+    draw, sizes = np.random.default_rng(5), np.array([100, 40, 40])
+    apart = distribution_distances([draw.normal(g == 1, 1, n) for g, n in enumerate(sizes)])
+    limits = distance_limits(apart, sizes)
+    wide = distance_limits(np.full((3, 3), apart.max()), sizes, known=False)
+    assert limits.value == apart.max()
+    assert wide.lower < limits.lower < limits.value < limits.upper < wide.upper
 
 
-@pytest.mark.parametrize("distance", [0.0, 0.1, 0.4])
-def test_distances_between_distributions_cover_also_where_there_is_none(distance):
-    draw, inside, sizes = np.random.default_rng(5), [], np.array([100, 40, 40])
-    shift = 2 * stats.norm.ppf((1 + distance) / 2)
-    for _ in range(300):
-        samples = [draw.standard_normal(n) + shift * (g == 1) for g, n in enumerate(sizes)]
-        apart = distribution_distances(samples)
-        limits = distance_limits(apart, sizes)
-        inside.append(limits.lower <= distance <= limits.upper)
-        wide = distance_limits(np.full((3, 3), apart.max()), sizes, known=False)
-        assert wide.lower <= limits.lower <= limits.value <= limits.upper <= wide.upper
-    assert np.mean(inside) > 0.93
+def test_the_area_under_a_risk_coverage_curve_is_that_of_the_curve():
+    draw = np.random.default_rng(7)
+    u = draw.integers(0, 9, 60) / 9
+    wrong = draw.random(60) < u / 3
+    limits = scores.coverage_area_limits(wrong, u)
+    assert limits.value == pytest.approx(area_under_risk_coverage(wrong, u))
+    assert 0 < limits.lower < limits.value < limits.upper
 
 
 def test_rank_correlations_cover():
@@ -118,18 +86,6 @@ def test_rank_correlations_cover():
         result.append(limits.lower <= truth <= limits.upper)
     assert np.mean(result) > 0.92
     assert np.isnan(scores.correlation_limits(0.5, 19).lower)
-
-
-@pytest.mark.parametrize("share", [0.02, 0.2])
-def test_areas_under_risk_coverage_curves_cover(share):
-    draw, inside = np.random.default_rng(7), []
-    for _ in range(500):
-        u = draw.random(200)
-        wrong = draw.random(200) < 2 * share * u
-        limits = scores.coverage_area_limits(wrong, u)
-        assert limits.value == pytest.approx(area_under_risk_coverage(wrong, u))
-        inside.append(limits.lower <= share / 2 <= limits.upper)
-    assert np.mean(inside) > 0.93
 
 
 def clustered_areas(sizes, *, nested=False):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any
@@ -53,11 +52,11 @@ def evaluate_abstention(
     attribute : the attribute whose groups are compared.
     objectives : what the best minimises the normalised sum of, among `OBJECTIVES`.
     """
-    tested = _RowsByUncertainty.of(test, attribute)
+    groups = test.coded[attribute]
     area, lower, upper = np.full((3, test.splits, 1), NAN)
-    wrong = (test.target != test.column("prediction"))[tested.order]
-    for s, rows in enumerate(tested.slices):
-        loss, uncertainty = wrong[rows], tested.uncertainty[rows]
+    wrong, claimed = test.target != test.column("prediction"), test.column("uncertainty")
+    for s, rows in enumerate(test.slices):
+        loss, uncertainty = wrong[rows], claimed[rows]
         area[s] = uncertainties.area_under_risk_coverage(loss, uncertainty)
         if table.frequentist and np.isfinite(uncertainty).all():
             limits = coverage_area_limits(loss, uncertainty, level=table.level)
@@ -65,12 +64,12 @@ def evaluate_abstention(
     table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
     settings = [Setting(rate=rate) for rate in rates]
     of_splits = np.repeat(np.array(rates)[:, None], test.splits, axis=1)
-    _add_curves(table, tested, of_splits, ABSTENTION, settings)
+    counts = _kept_counts(test, groups, of_splits)
+    _add_curves(table, groups, counts, ABSTENTION, settings)
     if chooser is not None:
-        same = chooser is test
-        ordered = tested if same else _RowsByUncertainty.of(chooser, attribute)
-        tried = np.repeat(np.array([0.0, *candidates])[:, None], len(ordered.slices), axis=1)
-        units, *values = np.moveaxis(_values(ordered.counts(tried), objectives), 0, -1)
+        tried = np.repeat(np.array([0.0, *candidates])[:, None], chooser.splits, axis=1)
+        counts = _kept_counts(chooser, chooser.coded[attribute], tried)
+        units, *values = np.moveaxis(_values(counts, objectives), 0, -1)
         # The least sum of objectives, each over its value at rate 0. One that has ceased to exist
         # is infinite; one that does not exist for all rows either has no say.
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -80,21 +79,22 @@ def evaluate_abstention(
         chosen = np.asarray(candidates, float)[sums.argmin(axis=0)]
         table.add(tables.CHOSEN_RATE, chosen[:, None], chooser.sizes, attribute)
         gaps = list(registry.metrics_of(registry.BINARY, "widest"))
-        about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE * same}
-        _add_curves(table, tested, chosen[None], ABSTAINED, [tables.NO_SETTING], **about)
+        about: Any = {"gaps": gaps, "lacking": CHOSEN_HERE if chooser is test else ""}
+        counts = _kept_counts(test, groups, chosen[None])
+        _add_curves(table, groups, counts, ABSTAINED, [tables.NO_SETTING], **about)
 
 
 def _add_curves(
     table: MetricTable,
-    ordered: _RowsByUncertainty,
-    rates: Floats,
+    groups: Groups,
+    counts: Floats,
     prefix: str,
     settings: Sequence[Setting],
     gaps: Sequence[str] = OBJECTIVES[1:],
     *,
     lacking: str = "",
 ) -> None:
-    """Add the error and the gaps among the rows kept, where shares (K, S) are abstained on.
+    """Add the error and the gaps among the rows kept, of which there are counts (K, S, G, 4).
 
     Intervals take the rows kept as given, since their uncertainties alone decide that.
 
@@ -105,7 +105,6 @@ def _add_curves(
     gaps : the names of the gaps.
     lacking : why nothing has an interval; empty where there are intervals.
     """
-    counts, groups = ordered.counts(rates), ordered.groups
     level, size = table.level, groups.size
     everyone, left = counts.sum(axis=-2), counts.sum(axis=-1)
     share = 1 - divide(left, size)
@@ -153,67 +152,32 @@ def _add_curves(
     add(["rate"], share, size, ends_of_share, no_rows, groups=groups.names)
 
 
-@dataclass(frozen=True, eq=False)
-class _RowsByUncertainty:
-    """The rows of S splits by uncertainty, the least of each split first.
+def _kept_counts(data: Labelled, groups: Groups, rates: Floats) -> Floats:
+    """Return the counts (K, S, G, 4) of the rows kept at rates (K, S), fractional in ties.
 
-    Attributes
-    ----------
-    order : (n,) the row numbers in that order; all other arrays are in it, too.
-    uncertainty : (n,) the uncertainties.
-    cell : (n,) group and confusion cell, counted on from split to split.
-    slices : (S,) where the rows of each split lie.
+    They are sums of :func:`fairbench.metrics.uncertainty.keep_weights`.
     """
-
-    order: NDArray[np.intp]
-    uncertainty: Floats
-    cell: NDArray[np.intp]
-    groups: Groups
-    slices: list[slice]
-
-    @classmethod
-    def of(cls, data: Labelled, attribute: str) -> _RowsByUncertainty:
-        """Return the rows of a classification, and their groups."""
-        groups = data.coded[attribute]
-        uncertainty = data.column("uncertainty")
-        cell = groups.codes * 4 + (2 * data.target + data.column("prediction")).astype(np.intp)
-        order = np.concatenate(
-            [rows.start + np.argsort(uncertainty[rows], kind="stable") for rows in data.slices]
+    n_cells = 4 * len(groups)
+    cell = groups.codes * 4 + (2 * data.target + data.column("prediction")).astype(np.intp)
+    uncertainty = data.column("uncertainty")
+    counts = np.empty((*rates.shape, n_cells))
+    for s, rows in enumerate(data.slices):
+        _, block, size = np.unique(
+            uncertainty[rows], return_inverse=True, return_counts=True, equal_nan=False
         )
-        return cls(order, uncertainty[order], cell[order], groups, data.slices)
-
-    def counts(self, rates: Floats) -> Floats:
-        """Return the counts (K, S, G, 4) of the rows kept at rates (K, S), fractional in ties.
-
-        They are sums of :func:`fairbench.metrics.uncertainty.keep_weights`.
-        """
-        n_rows = len(self.cell)
-        split_starts = np.array([rows.start for rows in self.slices])
-        is_new = np.append(True, self.uncertainty[1:] != self.uncertainty[:-1])
-        is_new[split_starts] = True
-        block_edges = np.append(np.flatnonzero(is_new), n_rows)
         # The last row that is kept is in a block of equal uncertainty, a share of which is kept.
-        kept_stop = split_starts + uncertainties.rows_kept(self.groups.size.sum(axis=1), rates)
-        last_block = np.searchsorted(block_edges, kept_stop) - 1
-        block_start = block_edges[last_block]
-        block_stop = block_edges[last_block + 1]
-        share = (kept_stop - block_start) / (block_stop - block_start)
-        # Cells are counted between the rows that matter, and added up from the first row on.
-        cuts = np.unique(np.concatenate([split_starts, block_start.ravel(), block_stop.ravel()]))
-        interval = np.repeat(np.arange(len(cuts)), np.diff(cuts, append=n_rows))
-        n_cells = 4 * len(self.groups)
-        cell_in_split = self.cell % n_cells
-        tally = np.bincount(interval * n_cells + cell_in_split, minlength=n_cells * len(cuts))
-        counts_before_cut = np.zeros((len(cuts) + 1, n_cells))
-        counts_before_cut[1:] = tally.reshape(-1, n_cells).cumsum(axis=0)
-
-        def counts_before(row: NDArray[np.intp]) -> Floats:
-            return counts_before_cut[np.searchsorted(cuts, row)]
-
-        before_block = counts_before(block_start)
-        in_block = counts_before(block_stop) - before_block
-        counts: Floats = before_block - counts_before(split_starts) + share[..., None] * in_block
-        return counts.reshape(*rates.shape, len(self.groups), 4)
+        stop = np.cumsum(size)
+        kept = uncertainties.rows_kept(len(block), rates[:, s])
+        last = np.searchsorted(stop, kept)
+        share = (kept - stop[last] + size[last]) / size[last]
+        # Rows by cell, and in a cell by uncertainty.
+        place = np.sort(cell[rows] % n_cells * len(size) + block)
+        first = np.arange(n_cells) * len(size)
+        start, before, after = (
+            np.searchsorted(place, first + block) for block in (0, last[:, None], last[:, None] + 1)
+        )
+        counts[:, s] = before - start + share[:, None] * (after - before)
+    return counts.reshape(*rates.shape, len(groups), 4)
 
 
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:

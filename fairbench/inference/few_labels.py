@@ -256,11 +256,6 @@ def _local(proposal: _Proposal, theta: Floats, labels: _ShownLabels) -> tuple[Fl
     return push - pull, proposal.precision + information
 
 
-def _effective_size(weights: Floats) -> float:
-    """Return the effective number of draws behind weights (T,), (sum w)^2 / sum w^2."""
-    return float(weights.sum() ** 2 / (weights**2).sum())
-
-
 def _smooth_tail(weights: Floats) -> tuple[Floats, float]:
     """Return importance weights (T,) with a smoothed tail, and the tail's Pareto shape k.
 
@@ -318,7 +313,6 @@ class _Proposal:
     log_weight : (J,) log of the spreads' prior density over that the nodes were drawn from.
     normal : (J, M, P) standard normals on an even set, with T = J M draws in all.
     stretch : (J, M, 1) factors that turn them into Student t.
-    fill : returns numbers that fill (0, 1) evenly.
     """
 
     model: Calibration
@@ -327,7 +321,6 @@ class _Proposal:
     log_weight: Floats
     normal: Floats
     stretch: Floats
-    fill: Fill = sobol
 
     @classmethod
     def of(
@@ -357,7 +350,7 @@ class _Proposal:
         uniform = np.clip(uniform, 1e-12, 1 - 1e-12).reshape(len(nodes), -1, size + 1)
         stretch = np.sqrt(_PROPOSAL_DEGREES / chdtri(_PROPOSAL_DEGREES, uniform[..., -1:]))
         normal = ndtri(uniform[..., :-1])
-        return cls(model, n_groups, nodes, np.zeros(len(nodes)), normal, stretch, fill)
+        return cls(model, n_groups, nodes, np.zeros(len(nodes)), normal, stretch)
 
     @cached_property
     def precision(self) -> Floats:
@@ -396,7 +389,7 @@ class _Proposal:
         centre = evidence @ logs
         covariance = (logs - centre).T @ (evidence[:, None] * (logs - centre))
         factor = np.linalg.cholesky(covariance + _WIDENING * np.eye(model.size))
-        uniform = self.fill(model.size + 1, len(logs), generator)
+        uniform = sobol(model.size + 1, len(logs), generator)
         stretch = np.sqrt(_DEGREES / chdtri(_DEGREES, uniform[:, -1:]))
         standard = ndtri(uniform[:, :-1]) * stretch
         logs = np.clip(centre + standard @ factor.T, np.log(_SMALLEST_SPREAD), np.log(_LARGEST))
@@ -493,17 +486,6 @@ def _elliptical_slice(
     return np.stack(kept)
 
 
-def _chain_effective_size(chains: Floats) -> float:
-    """Return the effective number of draws (K, C, P) of the worst parameter.
-
-    From the variance of the chains' means, of which many chains give a good estimate.
-    """
-    kept, n_chains, _ = chains.shape
-    of_means = chains.mean(axis=0).var(axis=0, ddof=1)
-    total = chains.reshape(kept * n_chains, -1).var(axis=0, ddof=1)
-    return float(min(kept * n_chains, (n_chains * total / of_means).min()))
-
-
 _ROUNDS = 3
 _LARGEST_SHAPE, _SMALLEST_SHARE = 0.7, 0.2
 _CHAINS, _WARMUP, _THIN = 128, 200, 20
@@ -515,8 +497,8 @@ def sample(
     generator: np.random.Generator,
     *,
     chains: bool = True,
-) -> tuple[Floats, float, str]:
-    """Draw the parameters given the labels that are shown.
+) -> Floats:
+    """Draw the parameters (T, G, D) given the labels that are shown, equally weighted.
 
     Importance draws count where the Pareto shape is at most 0.7 and the effective size a fifth of
     the draws; else the nodes of the spreads are moved, twice, before chains take over.
@@ -524,22 +506,16 @@ def sample(
     Parameters
     ----------
     chains : without them the first importance draws count, whatever they are worth.
-
-    Returns
-    -------
-    theta : (T, G, D) equally weighted draws.
-    effective_size : how many independent draws these are worth.
-    sampler : ``importance``, or ``elliptical_slice`` where importance draws cannot be trusted.
     """
     model, n_groups = proposal.model, proposal.n_groups
     for _ in range(_ROUNDS):
         theta, log_weights = _propose(proposal, labels)
         weights, shape = _smooth_tail(np.exp(log_weights - log_weights.max()))
-        size = _effective_size(weights)
+        size = weights.sum() ** 2 / (weights**2).sum()  # effective number of draws
         kept = _resample(weights, len(theta), generator)
         trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
         if trusted or not chains:
-            return theta[kept].reshape(len(kept), n_groups, -1), size, "importance"
+            return theta[kept].reshape(len(kept), n_groups, -1)
         start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
         proposal = proposal.refine(weights, generator)
     # Chains on the prior's normals, which start from the last importance draws.
@@ -556,9 +532,7 @@ def sample(
         keep=draws // len(start),
         thin=_THIN,
     )
-    chained = parameters(z)
-    size = _chain_effective_size(chained)
-    return chained.reshape(draws, n_groups, -1), size, "elliptical_slice"
+    return parameters(z).reshape(draws, n_groups, -1)
 
 
 # Whether scores are calibrated alike everywhere: labels that are foreseen, and those that come.
@@ -609,7 +583,7 @@ def calibration_p_values(
         in_other = np.full(len(other_rows), _OTHER)
         design = ALIKE.design(score[other_rows], in_other, 2)
         shown = _ShownLabels(design, label[other_rows].astype(np.float64))
-        theta, *_ = sample(proposal, shown, generator, chains=False)
+        theta = sample(proposal, shown, generator, chains=False)
         coefficients = ALIKE.coefficients(theta)[:, _ONE]
         values[g] = _p_value(counts[g], coefficients, generator)
     return values
@@ -820,16 +794,13 @@ class CalibrationPosterior:
     rows : the positions of the rows whose labels are shown.
     counts : (T, G, 4) TN, FP, FN, TP of the whole pool; with pool noise what they may turn out to
         be, without it what is expected of each calibration map.
-    theta, effective_size, sampler : the calibration parameters behind them (T, G, D), and how well
-        they were drawn; see :func:`sample`.
+    theta : the calibration parameters (T, G, D) behind them.
     """
 
     family: PosteriorFamily
     rows: Rows
     counts: Floats
     theta: Floats
-    effective_size: float
-    sampler: str
 
     @classmethod
     def of(
@@ -908,10 +879,10 @@ class PosteriorFamily:
     def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
         """Return the posterior given the labels of `rows` alone."""
         shown = self.shown(rows)
-        theta, size, sampler = sample(self.proposal, shown[0], generator)
+        theta = sample(self.proposal, shown[0], generator)
         coefficients = self.proposal.model.coefficients(theta).reshape(len(theta), -1)
         counts = self.counts(rows, shown, coefficients, generator)
-        return CalibrationPosterior(self, rows, counts, theta, size, sampler)
+        return CalibrationPosterior(self, rows, counts, theta)
 
     def shown(self, rows: Rows) -> _Shown:
         """Return what the labels of some rows say, and their cells of group and prediction (L,).

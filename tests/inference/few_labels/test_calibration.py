@@ -7,8 +7,6 @@ from fairbench.audits.kinds.binary import ALARMS
 from fairbench.components.papers.few_labels.methods import expected_l1_error
 from fairbench.inference.few_labels import (
     BETA,
-    _chain_effective_size,
-    _effective_size,
     _elliptical_slice,
     _sigmoid,
     _smooth_tail,
@@ -61,13 +59,10 @@ def test_normal_likelihood_gives_the_conjugate_posterior():
     start = generator.standard_normal((200, 2))
     draws = _elliptical_slice(log_likelihood, start, generator, warmup=50, keep=25, thin=8)
     assert draws.shape == (25, 200, 2)
-    size, flat = _chain_effective_size(draws), draws.reshape(-1, 2)
-    assert 1000 < size <= 5000
-    variance = 1 / (1 + 1 / noise**2)
-    error = 5 * np.sqrt(variance / size)
-    assert (np.abs(flat.mean(axis=0) - variance * observed / noise**2) < error).all()
+    flat, variance = draws.reshape(-1, 2), 1 / (1 + 1 / noise**2)
+    np.testing.assert_allclose(flat.mean(axis=0), variance * observed / noise**2, atol=0.07)
     np.testing.assert_allclose(flat.var(axis=0), variance, rtol=0.15)
-    assert abs(np.corrcoef(flat, rowvar=False)[0, 1]) < 5 / np.sqrt(size)
+    assert abs(np.corrcoef(flat, rowvar=False)[0, 1]) < 0.1
 
 
 # How far an expected accuracy may lie from the true one: Ji (2020), Lemmas 4.5.1 and 4.5.2.
@@ -118,8 +113,5 @@ def test_smoothing_keeps_the_body_and_the_order_and_steadies_the_mean():
     assert weights.max() <= raw[0].max()
 
 
-def test_equal_weights_have_no_tail_and_one_weight_is_one_draw():
-    weights, shape = _smooth_tail(np.full(100, 0.3))
-    assert shape == -np.inf
-    assert _effective_size(weights) == pytest.approx(100)
-    assert _effective_size(np.array([0.0, 2.0, 0.0])) == 1
+def test_equal_weights_have_no_tail():
+    assert _smooth_tail(np.full(100, 0.3))[1] == -np.inf

@@ -129,8 +129,7 @@ def test_one_group_agrees_with_quadrature(model, labels, slope, share, monkeypat
     table = table.showing(np.arange(labels))
     posterior = few_labels.CalibrationPosterior.of(table, generator, model=model)
     exact = quadrature(model, table)
-    error = exact[:, 1] / np.sqrt(posterior.effective_size)
-    assert not share or posterior.sampler == "elliptical_slice"
+    error = exact[:, 1] / np.sqrt(1000)
     assert (np.abs(posterior.theta[:, 0].mean(axis=0) - exact[:, 0]) < 4.5 * error).all()
     np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
 
@@ -167,15 +166,14 @@ def test_groups_that_share_nothing_learn_nothing_from_each_other():
     assert shared.std(axis=0)[-1] < 0.8 * np.hypot(beta.mean_sd[-1], beta.spread_sd[-1])
 
 
-def test_inverted_scores_are_drawn_without_chains():
+def test_inverted_scores_are_drawn_without_chains(monkeypatch):
     generator, model = np.random.default_rng(8), few_labels.BETA
     table = pool(generator, rows=400)
     label = (generator.random(400) > table.score).astype(float)
     labels = few_labels._ShownLabels(model.design(table.score, table.group, 2), label)
     proposal = few_labels._Proposal.of(model, 2, 2048, generator)
-    theta, _, sampler = few_labels.sample(proposal, labels, generator)
-    assert sampler == "importance"
-    assert theta[:, 0, 0].mean() < -1
+    monkeypatch.setattr(few_labels, "_elliptical_slice", None)
+    assert few_labels.sample(proposal, labels, generator)[:, 0, 0].mean() < -1
 
 
 @pytest.mark.thorough

@@ -25,9 +25,6 @@ from scipy import special
 
 from fairbench.core.arrays import Codes, Floats, even_points
 
-_CELLS = 1 << 20  # cells of one block of tests
-_REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
-
 
 def same_rate(
     successes: ArrayLike, sizes: ArrayLike, other_successes: ArrayLike, other_sizes: ArrayLike
@@ -42,49 +39,14 @@ def same_rate(
     -------
     Twice the smaller tail, at most 1; 1 where either side is empty.
     """
+    from scipy.stats import hypergeom  # takes a third of a second, which others do without
+
     counts = (successes, sizes, other_successes, other_sizes)
-    arrays = np.broadcast_arrays(*(np.asarray(count, np.float64) for count in counts))
-    shape = arrays[0].shape
-    y, n, z, m = (array.ravel() for array in arrays)
-    start, width = _window(y, n, z, m)
-    p_values = np.ones(len(y))
-    order = np.argsort(width, kind="stable")
-    at = 0
-    while at < len(order):
-        size = max(1, int(_CELLS // width[order[min(at + 4096, len(order) - 1)]]))
-        block = order[at : at + min(size, 4096)]
-        p_values[block] = _mid_p(y[block], n[block], z[block], m[block], start[block])
-        at += len(block)
-    return p_values.reshape(shape)
-
-
-def _window(y: Floats, n: Floats, z: Floats, m: Floats) -> tuple[Floats, Floats]:
-    """Return the first count with any weight given the margins, and how many there are."""
-    positives, everyone = y + z, np.maximum(n + m, 1)
-    mean = n * positives / everyone
-    variance = mean * m * (everyone - positives) / (everyone * np.maximum(everyone - 1, 1))
-    reach = _REACH * np.sqrt(variance) + 3
-    low, high = np.maximum(0, positives - m), np.minimum(n, positives)
-    start = np.maximum(low, np.minimum(y, np.floor(mean - reach)))
-    stop = np.minimum(high, np.maximum(y, np.ceil(mean + reach)))
-    return start, stop - start + 1
-
-
-def _mid_p(y: Floats, n: Floats, z: Floats, m: Floats, start: Floats) -> Floats:
-    """Sum hypergeometric probabilities, each from the one before it."""
-    width = int(_window(y, n, z, m)[1].max())
-    positives = (y + z)[:, None]
-    count = start[:, None] + np.arange(width)
-    before = count[:, :-1]
-    top = np.maximum(positives - before, 0) * np.maximum(n[:, None] - before, 0)
-    bottom = count[:, 1:] * np.maximum(m[:, None] - positives + count[:, 1:], 1)
-    with np.errstate(divide="ignore"):
-        log = np.concatenate([np.zeros((len(y), 1)), np.cumsum(np.log(top / bottom), 1)], 1)
-    weight = np.exp(log - log.max(axis=1, keepdims=True))
-    at = weight * (count == y[:, None]) / 2
-    lower = (weight * (count < y[:, None]) + at).sum(axis=1)
-    upper = (weight * (count > y[:, None]) + at).sum(axis=1)
-    return np.minimum(1, 2 * np.minimum(lower, upper) / (lower + upper))
+    y, n, z, m = (np.asarray(count, np.float64) for count in counts)
+    given = hypergeom(n + m, y + z, n)
+    at = given.pmf(y) / 2
+    tail = np.minimum(given.cdf(y) - at, given.sf(y) + at)
+    return np.where((n > 0) & (m > 0), np.minimum(1, 2 * tail), 1.0)
 
 
 def differs_from_rest(successes: ArrayLike, sizes: ArrayLike) -> Floats:

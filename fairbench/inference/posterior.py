@@ -8,7 +8,6 @@ and ranks (:func:`reliability_diagram`, :func:`ranks`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -149,10 +148,6 @@ def central_interval(
     lower, upper = ends[..., low].copy(), ends[..., draws - 1 - low].copy()
     lower[invalid] = upper[invalid] = np.nan
     return lower, upper
-
-
-# Pseudo-counts of every confusion cell; the improper prior is the limit alpha -> 0.
-PRIORS: Mapping[str, float] = {"uniform": 1.0, "jeffreys": 0.5, "improper": 0.0}
 
 
 def table_draws(

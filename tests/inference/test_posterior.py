@@ -8,8 +8,7 @@ from fairbench.data.columns import UNKNOWN, MulticlassScores
 from fairbench.evaluation.evaluator import _resampled_counts
 from fairbench.inference import posterior as posteriors
 from fairbench.inference.gaps import cells_of
-from fairbench.metrics.group import difference
-from fairbench.metrics.registry import accuracy, confusion, selection_rate
+from fairbench.metrics.registry import accuracy, confusion
 
 COUNTS = np.array([[30, 12, 9, 21], [4, 0, 3, 2], [0, 0, 0, 0]])
 
@@ -71,10 +70,10 @@ DRAWN_COUNTS = np.array([[40.0, 7, 11, 22], [12.4, 3.3, 0, 5.3]])
 MANY_DRAWS = 20000
 
 
-@pytest.mark.parametrize(("prior", "alpha"), [("uniform", 1), ("jeffreys", 0.5), ("improper", 0)])
-def test_quantiles_of_every_cell_are_those_of_its_beta_distribution(prior, alpha):
+@pytest.mark.parametrize("alpha", [1, 0.5, 0])
+def test_quantiles_of_every_cell_are_those_of_its_beta_distribution(alpha):
     draw, whole = np.random.default_rng(0), DRAWN_COUNTS.sum(axis=-1, keepdims=True)
-    tables = posteriors.table_draws(DRAWN_COUNTS, MANY_DRAWS, draw, alpha=posteriors.PRIORS[prior])
+    tables = posteriors.table_draws(DRAWN_COUNTS, MANY_DRAWS, draw, alpha=alpha)
     a = DRAWN_COUNTS + alpha
     assert (tables[:, a == 0] == 0).all()
     for level in (0.025, 0.25, 0.5, 0.975):

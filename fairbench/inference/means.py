@@ -69,27 +69,35 @@ class Moments:
     def of_groups(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> Moments:
         """Return the moments (..., G) of (..., n) values in groups 0 .. G - 1.
 
-        Rows are summed up some tens of thousands at a time, in memory that is used again, and the
-        sums are joined (Pebay 2008, "Formulas for robust, one-pass parallel computation of
-        covariances and arbitrary-order statistical moments"). NaN of groups without rows.
+        NaN of groups without rows.
         """
         scale = _extreme_scale(values, codes, groups)
         if scale is not None:
             of_scaled = cls.of_groups(values / scale[..., codes], codes, groups)
             names = "mean", "sd", "lowest", "highest"
             return replace(of_scaled, **{name: getattr(of_scaled, name) * scale for name in names})
-        size, sums = _sums_of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
-        for start in range(_AT_ONCE, len(codes), _AT_ONCE):
-            rows = slice(start, start + _AT_ONCE)
-            others = _sums_of(values[..., rows], codes[rows], groups)
-            size, sums = _joined((size, sums), others)
-        mean, squares, cubes, lowest, highest = sums
-        size = np.broadcast_to(size, mean.shape)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
-            skewness = np.where(squares > 0, cubes / size / (squares / size) ** 1.5, 0.0)
-        skewness, unknown = np.where(size > 0, skewness, np.nan), np.full(mean.shape, np.nan)
-        return cls(size, mean, sd, skewness, lowest, highest, least=unknown, most=unknown)
+        sizes = np.bincount(codes, minlength=groups)
+        present = np.flatnonzero(sizes)
+        x = values[..., by_group(codes, groups)] if len(present) > 1 else values
+        shape = (*x.shape[:-1], groups)
+        mean, sd, skewness, lowest, highest = np.full((5, *shape), np.nan)
+        if len(present):
+            size, starts = sizes[present], (np.cumsum(sizes) - sizes)[present]
+            mean[..., present] = np.add.reduceat(x, starts, axis=-1) / size
+            deviation = x - np.repeat(mean[..., present], size, axis=-1)
+            square = deviation * deviation
+            squares, cubes = (
+                np.add.reduceat(power, starts, axis=-1) for power in (square, square * deviation)
+            )
+            with np.errstate(invalid="ignore", divide="ignore"):
+                sd[..., present] = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
+                third = cubes / size / (squares / size) ** 1.5
+            skewness[..., present] = np.where(squares > 0, third, 0.0)
+            lowest[..., present] = np.minimum.reduceat(x, starts, axis=-1)
+            highest[..., present] = np.maximum.reduceat(x, starts, axis=-1)
+        unknown = np.full(shape, np.nan)
+        of_all = np.broadcast_to(sizes.astype(float), shape)
+        return cls(of_all, mean, sd, skewness, lowest, highest, least=unknown, most=unknown)
 
     @classmethod
     def by_label(
@@ -215,68 +223,6 @@ def _extreme_scale(values: Floats, codes: NDArray[np.integer], groups: int) -> F
     most = np.zeros((groups, *values.shape[:-1]))
     np.maximum.at(most, codes, np.moveaxis(np.abs(values), -1, 0))
     return _power_of_two(np.moveaxis(most, 0, -1))
-
-
-_AT_ONCE = 1 << 16  # rows
-
-
-def _sums_of(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple[Floats, Floats]:
-    """Return the sums of (..., n) values of rows in groups 0 .. G - 1.
-
-    Returns
-    -------
-    size : (G,) numbers of rows.
-    sums : (5, ..., G) means, sums of the squares and of the cubes of the distances from the mean,
-        and the outermost values; NaN of a group without rows.
-    """
-    sizes = np.bincount(codes, minlength=groups)
-    present = np.flatnonzero(sizes)
-    x = values
-    if len(present) > 1:
-        x = values[..., by_group(codes, groups)]
-    sums = np.full((5, *x.shape[:-1], groups), np.nan)
-    if len(present):
-        size = sizes[present]
-        starts = (np.cumsum(sizes) - sizes)[present]
-        mean = np.add.reduceat(x, starts, axis=-1) / size
-        deviation = x - np.repeat(mean, size, axis=-1)
-        square = deviation * deviation
-        sums[..., present] = (
-            mean,
-            np.add.reduceat(square, starts, -1),
-            np.add.reduceat(square * deviation, starts, -1),
-            np.minimum.reduceat(x, starts, axis=-1),
-            np.maximum.reduceat(x, starts, axis=-1),
-        )
-    return sizes.astype(float), sums
-
-
-def _joined(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Return the sums of both sets of rows together, as :func:`_sums_of` returns those of each.
-
-    Notes
-    -----
-    Of n and m rows whose means differ by d, sums of squares S, T and of cubes C, D around
-    their means (Pebay 2008)::
-
-        S + T + d^2 n m / (n + m)
-        C + D + d^3 n m (n - m) / (n + m)^2 + 3 d (n T - m S) / (n + m)
-    """
-    (n, sums), (m, others) = first, second
-    (mean, squares, cubes, low, high), (mean_2, squares_2, cubes_2, low_2, high_2) = sums, others
-    size = n + m
-    with np.errstate(invalid="ignore", divide="ignore"):
-        d = mean_2 - mean
-        both = (
-            mean + d * m / size,
-            squares + squares_2 + d**2 * n * m / size,
-            (cubes + cubes_2 + d**3 * n * m * (n - m) / size**2)
-            + 3 * d * (n * squares_2 - m * squares) / size,
-            np.minimum(low, low_2),
-            np.maximum(high, high_2),
-        )
-    # Of a group that only one of the two has, its own.
-    return size, np.where(m == 0, sums, np.where(n == 0, others, np.stack(both)))
 
 
 def loss_limits(

@@ -138,17 +138,3 @@ def test_scaled_values_lose_no_digit_and_their_squares_do_not_overflow():
     assert (np.abs(small) <= 1).all()
     assert (small[:4] ** 2 > 0).all()
     assert scale[3] == 1
-
-
-def test_moments_of_many_rows_are_joined_from_parts(monkeypatch):
-    """Parts without a row of some group, of one row, and a group without any."""
-    draw = np.random.default_rng(5)
-    codes = np.r_[np.zeros(30, int), draw.integers(0, 3, 200), 4]
-    values = draw.lognormal(size=(2, len(codes)))
-    whole = Moments.of_groups(values, codes, 6)
-    monkeypatch.setattr("fairbench.inference.means._AT_ONCE", 7)
-    parts = Moments.of_groups(values, codes, 6)
-    for name in MOMENTS:
-        expected = getattr(whole, name)
-        np.testing.assert_allclose(getattr(parts, name), expected, rtol=1e-12, atol=1e-13)
-        assert np.isnan(expected[..., 5]).all() == (name != "size")

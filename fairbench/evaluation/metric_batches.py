@@ -31,7 +31,7 @@ LimitsAt = Callable[[Level], Limits]
 
 @dataclass(frozen=True)
 class RowLabel:
-    """The keys of a metric's rows, and their position.
+    """The keys of a metric's rows.
 
     Attributes
     ----------
@@ -40,7 +40,6 @@ class RowLabel:
         groups may be below `least`.
     compared_as : the name that comparisons of groups start with, such as ``rmse`` in
         ``rmse_gap``; empty where groups are not compared.
-    position : the position of its rows among those of other metrics.
     fewest : the number of rows under which a mean has no interval, if larger than the number that
         every mean needs.
     """
@@ -51,7 +50,6 @@ class RowLabel:
     least: float = -np.inf
     most: float = np.inf
     compared_as: str = ""
-    position: int = 0
     fewest: int = 0
 
 
@@ -154,17 +152,12 @@ class _Estimates(NamedTuple):
 
     @classmethod
     def joined(cls, batches: Sequence[_Estimates]) -> _Estimates:
-        """Return several sets of metrics as one, in the order of their positions."""
+        """Return several sets of metrics as one."""
         labels, correlations, *arrays = zip(*batches, strict=True)
-        of_metrics = list(zip(chain(*labels), chain(*correlations), strict=True))
-        order = sorted(range(len(of_metrics)), key=lambda k: of_metrics[k][0].position)
-
-        def in_order(several: Sequence[Any]) -> Any:
-            joined = (np.concatenate(parts)[order] for parts in zip(*several, strict=True))
-            return type(several[0])(*joined)
-
-        ordered: Any = zip(*(of_metrics[k] for k in order), strict=True)
-        return cls(*ordered, *map(in_order, arrays))
+        joined: Any = (
+            type(several[0])(*map(np.concatenate, zip(*several, strict=True))) for several in arrays
+        )
+        return cls([*chain(*labels)], [*chain(*correlations)], *joined)
 
     def of_attribute(self, cells: slice, groups: Groups, *, compared: bool) -> _Estimates:
         """Return the metrics, or those whose groups are compared, of one attribute, (K, S, G)."""
@@ -389,14 +382,13 @@ def declared_batches(
 
     # Of each metric the keys of its rows, the arrays (n,) that it is of, and their statuses (C,).
     by_interval: dict[Interval, list[tuple[Metric, RowLabel, list[Floats], Statuses]]] = {}
-    for position, metric in enumerate(metrics):
+    for metric in metrics:
         if not metric.special and all(name in columns for name in metric.needs):
             label = RowLabel(
                 metric.name,
                 least=metric.least,
                 most=metric.at_most,
                 compared_as=metric.name,
-                position=position,
                 fewest=metric.fewest,
             )
             arrays = [target, *(columns[name] for name in metric.needs)]

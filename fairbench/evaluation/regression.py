@@ -57,7 +57,7 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
     about = weighted.target, columns, all_groups, KINDS, statuses
     batches = [
         *metric_batches.declared_batches(metrics.values(), *about),
-        *interval_batches(weighted.target, ends, all_groups, len(metrics)),
+        *interval_batches(weighted.target, ends, all_groups),
     ]
     metric_batches.add_estimates(table, all_groups, batches, after_each=add_parities)
 
@@ -237,8 +237,7 @@ def evaluate_truncation(
     names = "truncated_rows", "truncated_frames", "padded_frames"
     truncated, *shares = (metrics_of(BINARY)[name](*arguments) for name in names)
     labels = [
-        metric_batches.RowLabel(name, least=0.0, most=1.0, compared_as=name, position=position)
-        for position, name in enumerate(names)
+        metric_batches.RowLabel(name, least=0.0, most=1.0, compared_as=name) for name in names
     ]
     batches = [
         rate_batch(truncated[None], labels[:1], all_groups),

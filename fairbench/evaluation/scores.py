@@ -35,14 +35,12 @@ def interval_batches(
     target: Floats,
     ends: Mapping[float, tuple[Floats, Floats]],
     all_groups: AllGroups,
-    position: int,
 ) -> Iterator[metric_batches.Batch]:
     """Yield coverage of intervals, the share of infinite ones, and their mean width.
 
     Parameters
     ----------
     ends : level -> lower and upper ends, (n,) each.
-    position : the position of the first of their rows among those of other metrics.
     """
     if not ends:
         return
@@ -51,19 +49,19 @@ def interval_batches(
         width = upper - lower
     bad = ~(upper >= lower)
     statuses = Statuses.stacked([all_groups.statuses(of_level, "interval") for of_level in bad])
-    labels = partial(_row_labels, list(ends), position)
+    labels = partial(_row_labels, list(ends))
     covered = ((lower <= target) & (target <= upper)).astype(float)
     yield rate_batch(covered, labels("coverage"), all_groups, statuses)
     infinite = np.isinf(width)
     if infinite.any():
-        of_infinite = labels("infinite_intervals")
+        of_infinite = labels("infinite_intervals", compared=False)
         yield rate_batch(infinite.astype(float), of_infinite, all_groups, statuses)
     of_width = labels("interval_width")
     yield metric_batches.mean_batch(width, of_width, all_groups, statuses)
 
 
 def _set_batches(
-    target: Floats, columns: Columns, levels: Sequence[float], all_groups: AllGroups, position: int
+    target: Floats, columns: Columns, levels: Sequence[float], all_groups: AllGroups
 ) -> Iterator[metric_batches.Batch]:
     """Yield coverage of sets of labels, the share of empty ones, and their mean size.
 
@@ -76,10 +74,10 @@ def _set_batches(
         return
     held = np.stack(list(sets.values()))
     size = held.sum(axis=1)
-    labels = partial(_row_labels, list(sets), position)
+    labels = partial(_row_labels, list(sets))
     covered = held[:, target.astype(np.intp), np.arange(len(target))]
     yield rate_batch(covered, labels("coverage"), all_groups)
-    yield rate_batch((size == 0).astype(float), labels("empty_sets"), all_groups)
+    yield rate_batch((size == 0).astype(float), labels("empty_sets", compared=False), all_groups)
     yield _size_batch(size, held.shape[1], labels("set_size"), all_groups)
 
 
@@ -88,7 +86,7 @@ def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -
     counted = data.with_weight()
     all_groups = AllGroups.of_labelled(counted)
     columns = {str(name): counted.column(name) for name in counted.predictions}
-    batches = list(_set_batches(counted.target, columns, levels, all_groups, 0))
+    batches = list(_set_batches(counted.target, columns, levels, all_groups))
     metric_batches.add_estimates(table, all_groups, batches)
 
 
@@ -100,24 +98,12 @@ def _label_sets(columns: Columns, level: float) -> Floats:
     return np.array([by_class[k] for k in sorted(by_class)], float)
 
 
-# The place of a metric among those of a level, and whether groups are compared by it.
-_PLACES = {
-    "coverage": (0, True),
-    **dict.fromkeys(("infinite_intervals", "empty_sets"), (1, False)),
-    **dict.fromkeys(("interval_width", "set_size"), (2, True)),
-}
-
-
 def _row_labels(
-    levels: Sequence[float], position: int, metric: str
+    levels: Sequence[float], metric: str, *, compared: bool = True
 ) -> list[metric_batches.RowLabel]:
-    """Return the labels of a metric's rows at several levels, three positions apart."""
-    place, compared = _PLACES[metric]
+    """Return the labels of a metric's rows at several levels, by which groups are compared."""
     label = metric_batches.RowLabel(metric, least=0.0, compared_as=metric if compared else "")
-    return [
-        replace(label, setting=Setting(level=level), position=position + place + 3 * i)
-        for i, level in enumerate(levels)
-    ]
+    return [replace(label, setting=Setting(level=level)) for level in levels]
 
 
 def rate_batch(
@@ -234,18 +220,17 @@ def evaluate_scores(
     batches = list(
         metric_batches.declared_batches(metrics.values(), target, columns, all_groups, KINDS)
     )
-    after = len(metrics)
     add_calibration = None
     if "score" in columns:
         diagrams = _all_bins(all_groups, target, columns["score"], bins)
-        batches.append(_calibration_batch(_CALIBRATION, [diagrams], all_groups, after))
+        batches.append(_calibration_batch(_CALIBRATION, [diagrams], all_groups))
 
         def add_calibration(groups: Groups) -> None:
             _add_multicalibration(table, all_groups, diagrams, groups)
             if not groups.attribute:
                 _add_diagram(table, all_groups, target, columns["score"], bins)
 
-    batches += _set_batches(target, columns, levels, all_groups, after + 1)
+    batches += _set_batches(target, columns, levels, all_groups)
     metric_batches.add_estimates(table, all_groups, batches, after_each=add_calibration)
 
 
@@ -345,7 +330,7 @@ def _in_order(score: Floats, data: Labelled) -> Codes:
 
 
 def _calibration_batch(
-    metric: str, diagrams: Sequence[scores.Bins], all_groups: AllGroups, position: int
+    metric: str, diagrams: Sequence[scores.Bins], all_groups: AllGroups
 ) -> metric_batches.Batch:
     """Return calibration errors as they are printed, and less what chance adds to them.
 
@@ -355,13 +340,12 @@ def _calibration_batch(
     ----------
     diagrams : the diagram of the label, or that of each of several classes. The errors of classes
         are averaged, and their intervals hold at once.
-    position : the position of their rows among those of other metrics.
     """
     plain = np.mean([diagram.plug_in() for diagram in diagrams], axis=0)
     plain = np.where(all_groups.statuses().is_ok, plain, NAN)
     debiased = _mean_calibration(diagrams).value
     # Labels come in pairs, and groups are compared by the second one of each, the debiased error.
-    label = metric_batches.RowLabel(metric, least=0.0, most=1.0, position=position)
+    label = metric_batches.RowLabel(metric, least=0.0, most=1.0)
     settings = [Setting(bins=diagrams[0].size.shape[-1], binning=binning) for binning in _BINNINGS]
     labels = [
         replace(label, setting=setting, statistic=statistic, compared_as=compared_as)
@@ -406,7 +390,7 @@ def evaluate_class_scores(table: MetricTable, data: Labelled, n_bins: int) -> No
     columns = {"scores": probabilities}
     batches = [
         *metric_batches.declared_batches(metrics.values(), data.target, columns, all_groups, {}),
-        _calibration_batch("classwise_calibration_error", bins, all_groups, len(metrics)),
+        _calibration_batch("classwise_calibration_error", bins, all_groups),
     ]
     metric_batches.add_estimates(table, all_groups, batches)
 

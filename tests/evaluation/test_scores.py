@@ -131,7 +131,7 @@ def rows_of(sets, target, groups, design=None):
     columns = {f"set_{k}_90": np.asarray(members, float) for k, members in enumerate(sets)}
     labels = pd.Series(pd.Categorical(list(groups)))
     all_groups = AllGroups.of(len(target), {"g": labels}, design)
-    batches = _set_batches(np.asarray(target, float), columns, (0.8, 0.9), all_groups, 0)
+    batches = _set_batches(np.asarray(target, float), columns, (0.8, 0.9), all_groups)
     return added(add_estimates, all_groups, list(batches))
 
 
@@ -171,7 +171,7 @@ def test_infinite_intervals_are_counted_and_their_mean_width_has_a_status():
     lower[30:] = -np.inf
     labels = pd.Series(pd.Categorical(["many"] * 30 + ["few"] * 10, ["many", "few"]))
     all_groups = AllGroups.of(40, {"g": labels})
-    batches = interval_batches(y, {0.9: (lower, -lower)}, all_groups, 0)
+    batches = interval_batches(y, {0.9: (lower, -lower)}, all_groups)
     result = added(add_estimates, all_groups, list(batches))
     assert result["infinite_intervals", "few", "level=0.9"].value == 1
     assert result["infinite_intervals", "many", "level=0.9"].value == 0

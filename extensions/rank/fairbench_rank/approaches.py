@@ -156,17 +156,14 @@ def is_approaches(path: Path) -> bool:
 
 def _check_approaches(table: pd.DataFrame) -> None:
     """Check the types of a table of approaches, and what is computed with before it is shown."""
-    kinds = {"b": ["group_at_prediction"], "i": ["seed", "repeat"]}
-    numbers = table.columns.difference([*_WORDS, *kinds["b"], *kinds["i"]])
-    for kind, names in (*kinds.items(), ("f", numbers)):
-        if wrong := [name for name in names if table[name].dtype.kind != kind]:
-            raise DamagedError(f"column {wrong[0]} is of {table[wrong[0]].dtype}")
-    for name in _WORDS:
-        if not all(isinstance(text, str) for text in table[name].unique()):
-            raise DamagedError(f"column {name} is not of texts")
+    kinds = dict.fromkeys(_WORDS, "str") | dict.fromkeys(("seed", "repeat"), "int64")
+    kinds["group_at_prediction"] = "bool"
+    for name, column in table.items():
+        if column.dtype != kinds.get(name, "float64") or (name in _WORDS and column.hasnans):
+            raise DamagedError(f"column {name} is of {column.dtype}, or lacks values")
     if not all(_SETTING.fullmatch(text) for text in table["setting"].unique()):
         raise DamagedError("column setting has one that is none")
-    if np.isinf(table[numbers]).any(axis=None):
+    if np.isinf(table.select_dtypes("float64")).any(axis=None):
         raise DamagedError("a number is infinite")
     if not table["test_share"].between(1e-6, 0.999).all():
         raise DamagedError("column test_share has a number that is no share")

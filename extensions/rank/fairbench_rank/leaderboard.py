@@ -10,8 +10,6 @@ page of somebody else has beside it.
 
 from __future__ import annotations
 
-import gzip
-import io
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +27,7 @@ from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes
 from fairbench.core.options import option, value_word
-from fairbench.core.text import count, counted, digest, is_number, spreadsheet_safe
+from fairbench.core.text import count, counted, csv_text, digest, is_number
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.metrics.registry import find, unknown_metric
@@ -166,8 +164,6 @@ def write_leaderboard(
     findings = replace(findings, notes=tuple(notes))
     document = page_of(board, findings, metric, list(runs.values()), command, further)
     names = write_document(document, out, "index", ("html", "json"))
-    # One row per repeat; equal tables give equal bytes.
-    write_bytes(out / TABLE, gzip.compress(_csv(board.table), 6, mtime=0))
     write_bytes(out / APPROACHES, approaches.approaches_bytes(board.table))
     return out / names[0], short_of(document, findings, next(iter(board.gaps_from(metric)), ""))
 
@@ -693,7 +689,7 @@ def _styles_of(board: BoardTable) -> Styles:
 
 # The origin of the leaderboard, and its files: fits, the command, downloads.
 
-TABLE, MEANS = "table.csv.gz", "means.csv"
+MEANS = "means.csv"
 _DECIMALS = 6  # of numbers in files
 
 
@@ -708,7 +704,7 @@ def _origin_section(
     of_rows = _tell("of_rows", rows=len(board.table), file=APPROACHES)
     of_means = _tell("of_means", rows=sum(len(task.rows) for task in board.tasks))
     files: list[model.Text] = [
-        (link(TABLE), ", ", link(APPROACHES), of_rows),
+        (link(APPROACHES), of_rows),
         (link(MEANS), of_means),
         (link("index.json"), ": the findings of this page."),
     ]
@@ -729,16 +725,5 @@ def _means(board: BoardTable) -> str:
     """Return the means of all tasks as CSV."""
     facts = ("family", *TASK)
     of_tasks = [task.rows.assign(**{n: task.first[n] for n in facts}) for task in board.tasks]
-    means = pd.concat(of_tasks, ignore_index=True)
-    return _csv(means[[*facts, *means.columns[: -len(facts)]]]).decode()
-
-
-def _csv(table: pd.DataFrame) -> bytes:
-    """Return a table as CSV with six digits; written by Arrow, as pandas is slow."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    short = spreadsheet_safe(table).round(_DECIMALS)
-    sink = io.BytesIO()
-    csv.write_csv(pa.Table.from_pandas(short, preserve_index=False), sink)
-    return sink.getvalue()
+    means = pd.concat(of_tasks, ignore_index=True).round(_DECIMALS)
+    return csv_text(means[[*facts, *means.columns[: -len(facts)]]])

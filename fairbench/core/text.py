@@ -269,11 +269,6 @@ def _csv_of(rows: Sequence[Sequence[Any]], quoting: Literal[0, 2]) -> str:
     return file.getvalue()
 
 
-def spreadsheet_safe(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose texts nothing obeys, as :func:`csv_text` writes them."""
-    return _renamed(table, _guarded)
-
-
 def read_csv(file: Path | IO[bytes], texts: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table that :func:`csv_text` wrote.
 

@@ -140,8 +140,7 @@ class _Race:
 
     Attributes
     ----------
-    first : position of a job -> its run as the experiment has it.
-    longest : position of a job -> its run with the most splits so far.
+    runs : position of a job -> its run with the most splits so far.
     noise : the noise of the tasks in round 1, by which later rounds are planned.
     """
 
@@ -150,8 +149,7 @@ class _Race:
     composed: Sequence[Job]
     run: Callable[[Sequence[Job]], Sequence[Outcome]]
     deadline: float
-    first: dict[int, Run] = field(default_factory=dict)
-    longest: dict[int, Run] = field(default_factory=dict)
+    runs: dict[int, Run] = field(default_factory=dict)
     noise: list[TaskNoise] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
 
@@ -163,10 +161,10 @@ class _Race:
         try:
             fits = self._carry_out(list(enumerate(self.composed)))
         except _TimeIsOver:
-            done, all_runs = len(self.first), len(self.composed)
+            done, all_runs = len(self.runs), len(self.composed)
             print_line(sentence_of(_PAGE, "time_is_over", done=done, runs=all_runs))
             return 0
-        if not self.first:
+        if not self.runs:
             raise UserError("no run of this experiment could be finished")
         self._read()
         if not self.rounds:
@@ -182,7 +180,7 @@ class _Race:
     @cached_property
     def _record(self) -> Path:
         """The file of the rounds, once the experiment's own runs are made."""
-        key = digest([sorted(run.id for run in self.first.values()), self.metric], 12)
+        key = digest([sorted(run.id for run in self.runs.values()), self.metric], 12)
         return Path(str(self.composed[0][1]["results"])) / "resolve" / key / "rounds.json"
 
     def _go_on(self) -> str:
@@ -242,9 +240,7 @@ class _Race:
             part = jobs[start : start + size]
             for (index, _), outcome in zip(part, self.run([job for _, job in part]), strict=True):
                 if outcome.plan and outcome.status == "finished":
-                    run = Run(outcome.plan.store.run_path(outcome.plan.id))
-                    self.first.setdefault(index, run)
-                    self.longest[index] = run
+                    self.runs[index] = Run(outcome.plan.store.run_path(outcome.plan.id))
                 fits += outcome.computed
         return fits
 
@@ -253,7 +249,7 @@ class _Race:
         further = list[tuple[int, Job]]()
         for index, (method, task) in self._named.items():
             needed, (line, job) = splits.get(task, 0), self.jobs[index]
-            repeats = int(self.longest[index].config["split"]["repeats"])
+            repeats = int(self.runs[index].config["split"]["repeats"])
             if method in approaches and needed > repeats:
                 longer = (*job, f"split.repeats={needed}")
                 further.append((index, (longer, line.compose(longer))))
@@ -261,18 +257,18 @@ class _Race:
 
     @cached_property
     def _named(self) -> dict[int, tuple[str, str]]:
-        """Each job's approach and task, as the ranking calls them."""
-        wide = sources.with_methods_and_tasks(approach_table(list(self.first.values())))
+        """Each job's approach and task, as the ranking calls them, before any has more splits."""
+        wide = sources.with_methods_and_tasks(approach_table(list(self.runs.values())))
         about = wide.drop_duplicates("run").set_index("run")[["method", "task"]]
         return {
             index: (str(about.at[run.id, "method"]), str(about.at[run.id, "task"]))
-            for index, run in self.first.items()
+            for index, run in self.runs.items()
             if run.id in about.index
         }
 
     def _answer(self, error_rate: float) -> tuple[ranking.Ranking, ScoreTable, RankOptions]:
         """Rank the approaches in all of their splits, with family-wise error rate `error_rate`."""
-        wide = approach_table(list(self.longest.values()))
+        wide = approach_table(list(self.runs.values()))
         read = sources.with_scores(sources.approaches_as_methods(wide), [self.metric])
         read = sources.select_approaches_with_enough_tasks(read)
         options = RankOptions(path=Path("experiment"), crashed=scores.LEFT_OUT)

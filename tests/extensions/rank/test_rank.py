@@ -11,12 +11,13 @@ import pytest
 from scipy import stats
 
 import fairbench
+from benchmarks.rank import Population, Tally, calibration, fails
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.core.text import two_digits
 from fairbench_rank import new_tasks, ranking, sign_flips
 from fairbench_rank.sign_flips import paired_units
-from tests.harness import ROOT, quick
+from tests.harness import ROOT
 
 
 def scores(methods=4, tasks=12, splits=1, *, seed=0, apart=0.02):
@@ -404,25 +405,31 @@ def test_strata_count_alike_and_what_they_differ_by_is_no_error():
     assert paired.errors[0] == pytest.approx(np.sqrt(variance), rel=0.005)
 
 
-ALIKE = {
-    "normal": lambda random, shape: random.normal(size=shape),
-    "heavy": lambda random, shape: random.standard_t(2, size=shape),
-    "skewed": lambda random, shape: np.exp(1.5 * random.normal(size=shape)),
-    "right or wrong": lambda random, shape: (random.random(shape) < 0.7).astype(float),
-}
+SIMULATED = (
+    Population(8, 3, truth="alike", tails="t2"),
+    Population(4, 7, truth="alike", tails="lognormal"),
+    Population(10, 15, truth="tied", splits=3, tails="one skewed"),
+    Population(3, 60, truth="alike", holes="random", family=2),
+    Population(4, 1, truth="alike", questions=100),
+    Population(5, 30, truth="near", holes="half", tails="t3"),
+    Population(12, 8, truth="near"),
+    Population(2, 8, truth="far"),
+)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ALIKE)
-@pytest.mark.parametrize(("methods", "units"), [(8, 3), (4, 7), (10, 15), (3, 60)])
-def test_methods_that_are_alike_are_seldom_told_apart(kind, methods, units):
-    """Of 150 tables 7.5 are expected at 5 %, and over 17 are no chance."""
-    random, wrong = np.random.default_rng(6), 0
-    for _ in range(150):
-        _, held = judged(ALIKE[kind](random, (methods, units)), flips=299)
-        told = held.better.any() or not held.may_be_best.all()
-        wrong += bool(told or ((held.limits.lower > 0) | (held.limits.upper < 0)).any())
-    assert wrong <= 17
+def test_what_is_said_of_simulated_benchmarks_is_right():
+    """All that is said at once, of each population; of new tasks, to 5 points in each tenth."""
+    tallies = [Tally() for _ in SIMULATED]
+    for population, tally in zip(SIMULATED, tallies, strict=True):
+        random = np.random.default_rng(6)
+        for _ in range(100):
+            tally.add(population, random)
+        assert not fails(tally.held["page"], tally.runs), population
+    off, error, share = calibration(tallies)
+    assert (np.abs(off) < 0.05 + 2 * error)[share > 0.02].all()
+    came, number = np.sum([tally.capped for tally in tallies], axis=0)
+    assert came / number >= new_tasks.MOST_OF_FEW - 0.05
 
 
 def on_new_task(values, unit=None, *, epsilon=0.1, seed=0):
@@ -449,31 +456,6 @@ def test_a_large_family_of_tasks_counts_once():
     values[0, :10], values[1, 10:] = 1, 1
     new = on_new_task(values, np.array([0] * 10 + [1, 2]))
     assert new.best[1] > new.best[0]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("holes", quick([0.0, 0.2], [0.0], rest=pytest.mark.slow))
-def test_probabilities_are_calibrated(holes):
-    """In bins of what was said, the share of new tasks is near it: to 5 points, by 400 tables."""
-    random = np.random.default_rng(1)
-    said, true = [], []
-    for _ in range(400):
-        methods, tasks = int(random.choice([2, 5, 12])), int(random.choice([3, 8, 30]))
-        centre = random.normal(size=(methods, 1)) * random.choice([0, 0.01, 0.03])
-        spread, heavy = random.choice([0.01, 0.03]), random.random() < 0.5
-        draw = (lambda shape: random.standard_t(3, size=shape)) if heavy else random.standard_normal
-        values = centre + spread * draw((methods, tasks))
-        values[:, 1:][random.random((methods, tasks - 1)) < holes] = np.nan
-        new = new_tasks.on_new_task(values, np.arange(tasks), epsilon=0.01, generator=random)
-        fresh = centre + spread * draw((methods, 500))
-        said.append(new.near)
-        true.append((fresh >= fresh.max(axis=0) - 0.01).mean(axis=1))
-    said, true = np.concatenate(said), np.concatenate(true)
-    capped = said == new_tasks.MOST_OF_FEW
-    assert true[capped].mean() >= new_tasks.MOST_OF_FEW - 0.05
-    for low in (0, 0.2, 0.4, 0.6):
-        within = (said >= low) & (said < low + 0.2) & ~capped
-        assert said[within].mean() == pytest.approx(true[within].mean(), abs=0.05)
 
 
 def test_units_needed_are_the_fewest_with_which_the_interval_is_short_enough():

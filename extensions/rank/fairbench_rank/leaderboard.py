@@ -10,7 +10,6 @@ page of somebody else has beside it.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -22,11 +21,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from fairbench.cli.command import PURPOSE, Results, check_folder, command, default_results
+from fairbench.cli.command import (
+    PURPOSE,
+    Results,
+    check_folder,
+    command,
+    default_results,
+    typed_command,
+)
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes
-from fairbench.core.options import option, value_word
+from fairbench.core.options import option
 from fairbench.core.text import count, counted, csv_text, digest, is_number
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
@@ -84,12 +90,9 @@ def leaderboard(options: _LeaderboardOptions) -> None:
     beside = default_results() if options.results.is_file() else options.results
     out = options.out if options.out != Path() else beside / "report" / "leaderboard"
     check_folder(out)
-    given = {name: getattr(options, name) for name in ("results", "add", "purpose", "metric")}
-    words = [f"{name}={value_word(value)}" for name, value in given.items() if value]
-    again = shlex.join(["fairbench", "leaderboard", *words])
     how: dict[str, Any] = {"purposes": options.purpose, "metric": options.metric}
     folders = [options.results, *options.add]
-    path, short = write_leaderboard(folders, out, command=again, **how)
+    path, short = write_leaderboard(folders, out, command=typed_command(), **how)
     print_document(short)
     print(path)
 

@@ -454,22 +454,18 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
 def _figure(answer: Ranking) -> model.Figure | None:
     """Draw differences from the best-looking method."""
     rows = answer.rows()[1:_DRAWN]
-    ends = [(row["lower"], row["upper"]) for row in rows]
-    finite = [end for pair in ends for end in pair if isfinite(end)]
-    if not finite:
+    ends = np.array([(row["lower"], row["upper"]) for row in rows])
+    ends[~np.isfinite(ends).all(axis=1)] = nan
+    if np.isnan(ends).all():
         return None
-    low, high = min(*finite, -answer.epsilon), max(*finite, answer.epsilon)
+    low, high = min(np.nanmin(ends), -answer.epsilon), max(np.nanmax(ends), answer.epsilon)
     room = 0.15 * (high - low)  # for the numbers below the ends of the shaded band
-    span = (min(low, -answer.epsilon - room), max(high, answer.epsilon + room))
-    drawn = [np.clip(pair, *span) if isfinite(pair[1]) else (nan, nan) for pair in ends]
-    shown = zip(rows, drawn, strict=True)
+    span = float(f"{low - room:.2g}"), float(f"{high + room:.2g}")
+    shown = zip(rows, ends.tolist(), strict=True)
     estimates = [(row["method"], row["difference"], *pair) for row, pair in shown]
     title = f"{answer.scores.score}, less that of {shortened(answer.leader, 40)}"
-    span = (float(f"{span[0]:.2g}"), float(f"{span[1]:.2g}"))
-    svg = forest(
-        title, [estimates], span=span, mark=0.0, band=(-answer.epsilon, answer.epsilon),
-        decimals=_decimals(answer),
-    )  # fmt: skip
+    about: dict[str, Any] = {"mark": 0.0, "band": (-answer.epsilon, answer.epsilon)}
+    svg = forest(title, [estimates], span=span, decimals=_decimals(answer), **about)
     caption = "95 % intervals of all pairs at once; shaded: what makes no difference"
     return model.Figure(title, [svg], name="differences", caption=caption)
 

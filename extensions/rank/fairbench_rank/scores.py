@@ -127,7 +127,7 @@ def read_scores(
     if read is not None:
         source, known, metric = read.frame, {}, []
         declared = {score.name: score for score in read.scores}
-        notes = [f"{text[:1].upper()}{text[1:]}." for text in (read.sentence, *read.notes)]
+        notes = [f"{text[:1].upper()}{text[1:]}." for text in (read.format, *read.notes)]
         if FAMILY in source and not options.family:
             warnings.append(_told("relatives", family=quoted(source[FAMILY].iloc[0])))
     else:

@@ -51,11 +51,6 @@ class Score:
     better: Better = ""
     epsilon: float | None = None
 
-    def __str__(self) -> str:
-        """Return its name, and which values are good."""
-        way = f"{self.better} is better" if self.better else "which way is better is not said"
-        return f"{shortened(self.name)} ({way})"
-
 
 @dataclass(frozen=True, eq=False)
 class BenchmarkTable:
@@ -81,15 +76,6 @@ class BenchmarkTable:
     def having(self, frame: pd.DataFrame, *notes: str) -> BenchmarkTable:
         """Return the table with other rows, and with further notes."""
         return replace(self, frame=frame, notes=(*self.notes, *notes))
-
-    @property
-    def sentence(self) -> str:
-        """A sentence on the source of the table."""
-        frame = self.frame
-        counts = [counted(frame[of].nunique(), of) for of in (METHOD, TASK, SPLIT) if of in frame]
-        if ITEM in frame:
-            counts.append(counted(len(frame[[TASK, ITEM]].drop_duplicates()), ITEM))
-        return f"{self.format}: {listed(counts)}; {', '.join(map(str, self.scores))}"
 
 
 def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
@@ -131,8 +117,8 @@ def _combine_scores(table: BenchmarkTable) -> BenchmarkTable:
     """Return a table with its scores in a single column; each task has one of them."""
     names = [score.name for score in table.scores]
     if len({score.better for score in table.scores}) > 1:
-        ways = ", ".join(map(str, table.scores))
-        raise UserError(f"the tasks have scores of their own, {ways}: name one, by score=")
+        several = listed(names)
+        raise UserError(f"of {several}, some are better high and others low: name one, by score=")
     single = table.frame[names].bfill(axis=1).iloc[:, 0]
     frame = table.frame.drop(columns=names).assign(**{COMBINED: single})
     note = f"every task has one score of its own ({', '.join(map(shortened, names))})"

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -177,10 +178,10 @@ def _few_task_differences(ranked: RankedValues) -> Iterator[dict[str, Any]]:
     They are means over the families of their tasks alone, with an interval each where these are
     three or more.
     """
-    losses = ranked.sign * ranked.values.metric(ranked.metric)
-    positions = np.setdiff1d(np.arange(len(losses)), ranked.positions)
-    differences = losses[positions] - losses[ranked.positions[ranked.reference]]
-    measured = ranked.values.estimate_differences(ranked.sign * differences)
+    values = ranked.values.metric(ranked.metric)
+    positions = np.setdiff1d(np.arange(len(values)), ranked.positions)
+    differences = values[positions] - values[ranked.positions[ranked.reference]]
+    measured = ranked.values.estimate_differences(differences)
     of_families = approaches.family_means(measured)
     _, lower, upper = approaches.mean_over_families(of_families)
     for row, position in enumerate(positions):
@@ -334,19 +335,18 @@ def mean_frontiers(values: ApproachValues) -> Iterator[dict[str, Any]]:
         relaxed = values.table["setting"].str.startswith(f"{gap_metric}<=")
         relaxed &= values.table["intervention"].eq(NONE)
         shown = values.only(values.table["setting"].eq("") | relaxed)
-        metrics = [shown.metric(metric) for metric in (ERROR, gap_metric)]
         compared = [
             (part, contrast)
             for part, base in (("intervention", NONE), ("setting", ""))
             for contrast in approaches.contrasts(shown, part, base)
-            if _measured_on([contrast.mean_difference(metric) for metric in metrics])
-            >= shown.fewest_tasks
         ]
-        if not compared:
-            continue
         contrasts = [contrast for _, contrast in compared]
-        changes = [approaches.mean_differences(metric, contrasts) for metric in metrics]
-        measured = shown.estimate_differences(np.concatenate(changes))
+        metrics = shown.metric(ERROR), shown.metric(gap_metric)
+        changes = np.stack([approaches.mean_differences(of, contrasts) for of in metrics])
+        tasks = (np.isfinite(changes).all(axis=0).sum(axis=2) > 1).sum(axis=1)
+        enough = tasks >= shown.fewest_tasks
+        compared = list(compress(compared, enough))
+        measured = shown.estimate_differences(np.concatenate(changes[:, enough]))
         # The two intervals of a point hold together, so that it lies in its ellipse's box at 95 %.
         of_families = approaches.family_means(measured)
         means = np.stack(approaches.mean_over_families(of_families, level=1 - 0.05 / 2))
@@ -363,11 +363,6 @@ def mean_frontiers(values: ApproachValues) -> Iterator[dict[str, Any]]:
                     "error": tuple(limits[0].tolist()),
                     "gap": tuple(limits[1].tolist()),
                 }
-
-
-def _measured_on(changes: Sequence[Floats]) -> int:
-    """Return the number of tasks with two splits or more of all of these changes, (T, R) each."""
-    return int((np.isfinite(changes).all(axis=0).sum(axis=1) > 1).sum())
 
 
 def left_out_sentences(findings: Findings, runs: int) -> Iterator[str]:

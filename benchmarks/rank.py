@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -238,7 +239,9 @@ class Tally:
         self.tenths.append(np.stack(sums))
         spread = float(usual_spread(paired.errors[0], paired.sizes[0]))
         if population.units >= 7 and np.isfinite(spread) and population.tails != "t2":
-            needs = np.array([spread, _true_spread(population, true[:2])])
+            # Of scores, means do not matter.
+            means = (float(true[0]), float(true[1])) if population.questions else (0.0, 0.0)
+            needs = np.array([spread, _true_spread(population, means)])
             planned, needed = units_needed(needs, EPSILON, held.critical)
             self.plans.append(float(planned / needed))
 
@@ -255,21 +258,20 @@ def task_means(values: Floats, group: Codes, tasks: int) -> Floats:
 
 
 Tallies = Sequence[tuple[Population, Tally]]
-_SPREADS: dict[Population, float] = {}
 
 
-def _true_spread(population: Population, true: Floats) -> float:
+@cache
+def _true_spread(population: Population, true: tuple[float, float]) -> float:
     """Return the standard deviation of a unit's difference of two methods."""
-    if population in _SPREADS and not population.questions:  # of scores, means do not matter
-        return _SPREADS[population]
     random, family = np.random.default_rng(0), population.family
-    size = 4000 if not population.questions else 1000
-    size = min(size, 4_000_000 // max(population.questions, population.splits * family))
+    size = min(
+        1000 if population.questions else 4000,
+        4_000_000 // max(population.questions, population.splits * family),
+    )
     more = replace(population, methods=2, tasks=size * family, holes="none")
-    values, group, unit = draw(more, true, random)
+    values, group, unit = draw(more, np.array(true), random)
     paired = paired_units(values, group, unit, generator=random)
-    _SPREADS[population] = float(paired.errors[0] * paired.sizes[0] ** 0.5)
-    return _SPREADS[population]
+    return float(paired.errors[0] * paired.sizes[0] ** 0.5)
 
 
 def populations(count: int = 100, seed: int = 0) -> list[Population]:
@@ -368,14 +370,12 @@ def _in_short(
 ) -> Iterator[Sequence[str]]:
     """Yield what holds at once, and what is said of new tasks, from the tables of them."""
     _, settings, runs, share, _, failed, lowest = claims[-1]
-    held, _, where = lowest.partition(": ")
     yield (
         "Ranks, all differences and which methods may be the best, together (`fairbench rank`)",
         f"{settings} settings, {runs} benchmarks",
         "95 % of benchmarks",
         f"{share} of benchmarks; {failed} setting{'' if failed in ('no', '1') else 's'} failed",
-        held,
-        where,
+        *lowest.split(": ", 1),
     )
     off = [abs(float(row[1])) for row in tenths[1:]]
     stated, points, error, of_all = tenths[1 + int(np.argmax(off))]

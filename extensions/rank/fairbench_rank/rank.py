@@ -382,15 +382,10 @@ def _decimals(answer: Ranking) -> int:
 
 
 def _ends_in_words(row: Mapping[str, Any], decimals: int) -> str:
-    """Return the interval of a row in words; one end or both may be unknown."""
+    """Return the interval of a row in words; one end may be infinite."""
     lower, upper = row["lower"], row["upper"]
-    if isfinite(lower) and isfinite(upper):
-        return interval(lower, upper, decimals)
-    if isfinite(lower):
-        return f"from {lower:.{decimals}f}"
-    if isfinite(upper):
-        return f"up to {upper:.{decimals}f}"
-    return "not known"
+    is_known = isfinite(lower) or isfinite(upper)
+    return interval(lower, upper, decimals) if is_known else "not known"
 
 
 def _with_interval(rows: Iterable[Mapping[str, Any]], decimals: int) -> list[dict[str, Any]]:

@@ -369,15 +369,14 @@ class _Reading:
 
     def _direction(self, name: str, number: int) -> str:
         """Return whether higher or lower is better, and warn if that contradicts the name."""
-        metric, said_so = find(name), self.declared.get(name, Score(name)).better
-        by_name = said_so or (str(metric.better) if metric is not None else "")
-        if by_name not in (HIGHER, LOWER):
+        said = self.declared.get(name, Score(name)).better or getattr(find(name), "better", "")
+        is_said, by_name = said in (HIGHER, LOWER), str(said)
+        if not is_said:
             by_name = LOWER if _SMALLER.search(name) else HIGHER if _LARGER.search(name) else ""
         given = self.options.better
-        way = by_name or HIGHER
         if not given:
-            if not said_so:
-                by = ", by its name" if by_name else ""
+            way, by = by_name or HIGHER, ", by its name" * bool(by_name)
+            if not is_said:
                 self.notes.append(_told("direction", way=way.capitalize(), name=name, by=by))
             return way
         direction = given[number if len(given) > 1 else 0]

@@ -23,7 +23,6 @@ from fairbench.core.files import names_in as files_in
 from fairbench.core.memory import check_json, check_memory, most_memory
 from fairbench.core.text import counted, declared_in, listed, quoted, shortened
 from fairbench.evaluation.table import COSTS
-from fairbench.metrics.registry import find
 from fairbench.reporting.group_tables import sentence_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import refuse_pack
@@ -468,11 +467,5 @@ def approaches_as_methods(wide: pd.DataFrame) -> BenchmarkTable:
     repeat = labelled["repeat"].astype(int).astype(str)
     labelled["split"] = labelled["seed"].astype(str).str.cat(repeat, sep=".")
     frame = labelled[[METHOD, TASK, SPLIT, FAMILY, *names, *costs]].reset_index(drop=True)
-    scores = [Score(name, _direction(name), approaches.epsilon_of(name)) for name in names]
+    scores = [Score(name, epsilon=approaches.epsilon_of(name)) for name in names]
     return BenchmarkTable(frame, RUNS, tuple(scores), tuple(costs))
-
-
-def _direction(name: str) -> Better:
-    """Return which values of a metric of ours are good; empty if it is none, or neither are."""
-    metric: Any = find(name)
-    return metric.better if metric and metric.better in ("higher", "lower") else ""

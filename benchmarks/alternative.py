@@ -93,8 +93,8 @@ class Population:
 
 def search(
     population: Population, *, people: int, trials: int, within: float, worth: float
-) -> dict[str, float]:
-    """Search once; return what was said, and what is true."""
+) -> pd.DataFrame:
+    """Search once; return whether each statement is true, how wide it is, and what is true."""
     sizes = {"validation": people, "test": people, "truth": TRULY}
     validation, test, truth = (population.people(sizes[purpose], purpose) for purpose in sizes)
     models = np.vstack([population.in_use, population.candidates(trials, "tried")])
@@ -126,12 +126,17 @@ def search(
         "further gain": (gain.mean(), (0.0, -np.inf, float(further_gain(upper, chance)))),
         "gain of ten": (of_ten.mean(), (0.0, -np.inf, float(further_gain(upper, chance, more=10)))),
     }
-    lines = {"tried": float(tried), "stopped by the rule": float(tried < trials)}
-    for name, (true, (_, lower, upper)) in values.items():
-        lines[f"{name}: covered"] = float(lower <= true <= upper)
-        lines[f"{name}: width"] = upper - (0.0 if np.isinf(lower) else lower)
-        lines[f"{name}: true"] = float(true)
-    return lines
+    rows = {
+        name: {
+            "covered": lower <= true <= upper,
+            "width": upper - (0.0 if np.isinf(lower) else lower),
+            "true": true,
+        }
+        for name, (true, (_, lower, upper)) in values.items()
+    }
+    return pd.DataFrame(
+        {**rows, "drawn": {"true": tried}, "stopped by the rule": {"true": tried < trials}}
+    ).T
 
 
 def coverage(
@@ -140,19 +145,14 @@ def coverage(
 ) -> pd.DataFrame:  # fmt: skip
     """Return how often each statement holds, its mean width, and the mean truth."""
     how: dict[str, Any] = {"people": people, "trials": trials, "within": within, "worth": worth}
-    means = pd.DataFrame(search(Population(seed), **how) for seed in populations).mean()
-    of = means[means.index.str.contains(": ")]
-    values, columns = of.to_numpy().reshape(-1, 3), ("covered", "width", "true")
-    table = pd.DataFrame(values, [name.partition(": ")[0] for name in of.index[::3]], columns)
-    table.attrs = means[["tried", "stopped by the rule"]].to_dict()
-    return table
+    searches = pd.concat(search(Population(seed), **how) for seed in populations)
+    return searches.astype(float).groupby(level=0, sort=False).mean()
 
 
 def main(populations: int = 200, people: int = 400) -> bool:
     """Search, and print how often what was said is true."""
     table = coverage(range(populations), people=people)
-    print(table.round(4).to_string())
-    print(", ".join(f"{name}: {value:.3g}" for name, value in table.attrs.items()))
+    print(table.round(4).to_string(na_rep=""))
     return True
 
 

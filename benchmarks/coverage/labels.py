@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, starmap
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -314,20 +314,9 @@ MAPS_ACTIVE: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 RANDOM, TOP_TWO, THOMPSON = "random", "top_two", "thompson"
 
 
-@dataclass(frozen=True)
-class Counted:
-    """What the labels of R pools are worth, by group (R, G), helped by scores and by themselves."""
-
-    helped: tuple[Floats, Floats]
-    alone: tuple[Floats, Floats]
-
-    @property
-    def found(self) -> Codes:
-        """The group that looks worst, (R, 1)."""
-        with np.errstate(invalid="ignore"):
-            value = self.helped[0] / self.helped[1]
-        result: Codes = np.where(np.isnan(value), np.inf, value).argmin(axis=1)[:, None]
-        return result
+# What the labels of R pools are worth, successes and sizes by group (R, G), with the help of scores
+# (``helped``) and without (``alone``); and the group that looks ``worst`` of the former, (R, 1).
+Counted: TypeAlias = Mapping[str, Any]
 
 
 def _labelling(map: str, labels: int, strategy: str, pleased: bool) -> Setting:
@@ -354,13 +343,17 @@ def _draw(population: Setting, replications: int, draw: Random) -> Sample:
     decision, known = (score > 0.5).astype(np.int64), np.zeros(shape, bool)
     pools = Pools(score, decision, group, label, known, len(slopes))
     pools = _labelled_active(population, pools, draw)
-    of = [registry.accuracy]
-    worth = _in_blocks(pools, lambda rows: rows.effective_counts(of)), counts_alone(pools, of)
-    counted = Counted(*((hits[0], sizes[0].astype(float)) for hits, sizes in worth))
+    rates = [registry.accuracy]
+    helped = [of[0] for of in _in_blocks(pools, lambda rows: rows.effective_counts(rates))]
+    alone = [of[0].astype(float) for of in counts_alone(pools, rates)]
+    with np.errstate(invalid="ignore"):
+        value = helped[0] / helped[1]
+    worst = np.where(np.isnan(value), np.inf, value).argmin(axis=1)[:, None]
+    counted = {"helped": helped, "alone": alone, "worst": worst}
     chance = special.expit(slopes * special.logit(grid)[:, None] + shifts)
     truth = np.where(grid[:, None] > 0.5, chance, 1 - chance).mean(axis=0)
-    every = np.broadcast_to(truth, counted.alone[0].shape)
-    return Sample(counted, {OF_ALL: every, OF_FOUND: np.take_along_axis(every, counted.found, 1)})
+    every = np.broadcast_to(truth, value.shape)
+    return Sample(counted, {OF_ALL: every, OF_FOUND: np.take_along_axis(every, worst, 1)})
 
 
 def _labelled_active(population: Setting, pools: Pools, draw: Random) -> Pools:
@@ -369,14 +362,11 @@ def _labelled_active(population: Setting, pools: Pools, draw: Random) -> Pools:
     order = np.argsort(pools.group + draw.random(pools.group.shape), axis=1)
     right = np.take_along_axis(pools.label == pools.decision, order, axis=1)
 
-    def by_group(values: Floats) -> Floats:
-        parts = [np.where(pools.group == g, values, 0).sum(axis=1) for g in range(groups)]
-        return np.stack(parts, axis=1)
-
-    sizes = by_group(np.ones_like(pools.score))
+    sizes = np.bincount(pools.code, minlength=count * groups).reshape(count, groups)
     first = np.cumsum(sizes, axis=1) - sizes
-    sure = by_group(np.maximum(pools.score, 1 - pools.score)) / sizes
-    arms = BetaArms.of(centred(sure), sizes.astype(np.int64), replications=count)
+    sure = np.maximum(pools.score, 1 - pools.score).ravel()
+    sure = np.bincount(pools.code, sure, count * groups).reshape(count, groups) / sizes
+    arms = BetaArms.of(centred(sure), sizes, replications=count)
     given, each = np.zeros((count, groups), np.int64), np.arange(count)
     won, going = np.zeros_like(given), np.ones(count, bool)
     for turn in range(1, population.labels + 1):
@@ -385,7 +375,7 @@ def _labelled_active(population: Setting, pools: Pools, draw: Random) -> Pools:
             behind = given.min(axis=1) < LEAST_SHARE * given.mean(axis=1)
             arm = np.where(behind, given.argmin(axis=1), arm)
         which, mine = each[going], arm[going]
-        result = right[which, (first[which, mine] + given[which, mine]).astype(np.int64)]
+        result = right[which, first[which, mine] + given[which, mine]]
         arms.record(which, mine, result.astype(np.int64))
         given[which, mine] += 1
         won[which, mine] += result
@@ -411,19 +401,19 @@ OF_ALL, OF_FOUND = "accuracy of every group", "accuracy of the group that looks 
 
 def _searched(data: Counted, _: Random, *, limits: Callable[..., Limits]) -> Ends:
     """Return intervals that are corrected for the search for the worst group."""
-    levels = LEVEL, together(LEVEL, data.alone[0].shape[1])
-    return _ends(data, *(limits(*data.helped, level=level) for level in levels))
+    levels = LEVEL, together(LEVEL, data["alone"][0].shape[1])
+    return _ends(data, *(limits(*data["helped"], level=level) for level in levels))
 
 
 def _unsearched(data: Counted, _: Random, *, of: str) -> Ends:
     """Return uncorrected intervals, with the help of scores (``helped``) or without (``alone``)."""
-    limits = rate_limits(*getattr(data, of), level=LEVEL)
+    limits = rate_limits(*data[of], level=LEVEL)
     return _ends(data, limits, limits)
 
 
 def _ends(data: Counted, single: Limits, all_together: Limits) -> Ends:
     result = found_limits(single, all_together, lowest=True)
-    lower, upper = (np.take_along_axis(each, data.found, 1) for each in result[1:])
+    lower, upper = (np.take_along_axis(each, data["worst"], 1) for each in result[1:])
     return {OF_ALL: single, OF_FOUND: (lower, upper)}
 
 

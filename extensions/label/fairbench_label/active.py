@@ -38,17 +38,6 @@ class Normal:
         """Return means of values whose variance is `spread`."""
         return Normal(mean, np.asarray(spread, float) / strength + np.zeros_like(mean), strength)
 
-    def after(self, above: NDArray[Any], below: NDArray[Any]) -> Normal:
-        """Return the posterior after further labels.
-
-        Parameters
-        ----------
-        above, below : (...) 0 or 1 labels that are a standard deviation above the mean, or below.
-        """
-        spread, strength = self.variance * self.strength, self.strength + above + below
-        moved = (above - below) * np.sqrt(spread) / strength
-        return Normal.of(self.mean + moved, spread, strength)
-
     def take(self, place: Any) -> Normal:
         """Return the distributions at some places, which the arrays are indexed by."""
         return Normal(self.mean[place], self.variance[place], self.strength[place])
@@ -58,13 +47,10 @@ class Normal:
         shape = (draws, *self.mean.shape)
         return generator.normal(self.mean, np.sqrt(self.variance), shape)
 
-    def quantile(self, probability: ArrayLike) -> Floats:
-        """Return the values under which the means lie with a probability."""
-        return self.mean + np.sqrt(self.variance) * ndtri(probability)
-
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the equal-tailed interval."""
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+        half_width = np.sqrt(self.variance) * ndtri((1 + level) / 2)
+        return self.mean - half_width, self.mean + half_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,63 +358,6 @@ def _spread(values: Floats, pair: Rows, shape: tuple[int, ...], fill: float) -> 
     full = np.full(shape, fill)
     np.put_along_axis(full, pair, values, axis=1)
     return full
-
-
-# Posteriors of a figure in several groups, and how one more label would change them.
-
-DRAWS = 2000
-
-
-@dataclass(frozen=True, eq=False)
-class GroupPosterior:
-    """The posterior of a figure in each of A groups, which steers what is labelled next.
-
-    Attributes
-    ----------
-    posterior : (A,) the posterior of each group's figure.
-    uniform : (T, A) uniform numbers.
-    draws : (T, A) draws of the figures: the quantiles at these numbers.
-    """
-
-    posterior: Beta | Normal
-    uniform: Floats
-    draws: Floats
-
-    @classmethod
-    def of(cls, posterior: Beta | Normal, generator: Generator) -> GroupPosterior:
-        """Draw the figures."""
-        uniform = generator.random((DRAWS, len(posterior.mean)))
-        return cls(posterior, uniform, posterior.quantile(uniform))
-
-    def after(self, group: int, *, up: bool) -> GroupPosterior:
-        """Return the posterior after one label of a group that raises its figure, or lowers it.
-
-        Draws are quantiles at the same uniform numbers: only that group's change, and slightly.
-        """
-        label = np.arange(len(self.posterior.mean)) == group
-        posterior = self.posterior.after(label * int(up), label * int(not up))
-        draws = self.draws.copy()
-        draws[:, group] = posterior.take(group).quantile(self.uniform[:, group])
-        return replace(self, posterior=posterior, draws=draws)
-
-    def half_width(self, group: int) -> float:
-        """Return half the width of the interval of a group."""
-        lower, upper = self.posterior.take(group).interval()
-        return float(upper - lower) / 2
-
-    def beyond(self, low: int, high: int, epsilon: float) -> float:
-        """Return the probability that one group is above another by more than epsilon."""
-        return float((self.draws[:, high] - self.draws[:, low] > epsilon).mean())
-
-    def furthest_apart(self, epsilon: float) -> tuple[int, int]:
-        """Return two groups: the second is most probably above the first by more than epsilon."""
-        lower = self.draws.T[:, :, None]
-        beyond = np.stack([(self.draws - low > epsilon).mean(axis=0) for low in lower])
-        # Where several pairs are as certain, the one furthest apart.
-        mean = self.draws.mean(axis=0)
-        certain = beyond + 1e-6 * (mean[None, :] - mean[:, None])
-        low, high = np.unravel_index(int(certain.argmax()), certain.shape)
-        return int(low), int(high)
 
 
 # Strategies: which arm's row to label next, given the arms and the reward of a label.

@@ -37,7 +37,6 @@ from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import named_table, sentence_of
 from fairbench_label import active, estimates
 from fairbench_label import session as sessions
-from fairbench_label.active import GroupPosterior
 from fairbench_label.session import ACCURACY, PREDICTED, Session, State, StateFile, open_session
 
 _PAGE = "fairbench_label:labelling"
@@ -45,6 +44,7 @@ _said = partial(sentence_of, _PAGE)
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
+_DRAWS = 2000
 
 
 def _askable(session: Session) -> Mapping[str, Metric]:
@@ -156,7 +156,7 @@ class Question(ABC):
 
     Attributes
     ----------
-    certainty : what a label changes, in short.
+    certainty : what `certain` returns, in short.
     """
 
     session: Session
@@ -179,22 +179,15 @@ class Question(ABC):
         UserError : this cannot be asked of this table, or of this metric.
         """
 
-    def known(self) -> GroupPosterior:
-        """Return what is known so far."""
+    @property
+    def draws(self) -> Floats:
+        """Draws (T, A) of the metric in every group, of what is known of it so far."""
         generator = rng(self.session.state.options.seed, "what a label would settle")
-        return GroupPosterior.of(self.about.posterior, generator)
+        return self.about.posterior.draws(_DRAWS, generator)
 
     @abstractmethod
-    def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
-        """Return the current certainty of the answer of `before`, for one group."""
-
-    def why(self, known: GroupPosterior, group: int) -> str:
-        """Say what a label of this group would do: how certain the answer is, now and after it."""
-        after = (known, known.after(group, up=True), known.after(group, up=False))
-        now, up, down = (self.certain(label, group, known) for label in after)
-        right = self.about.metric.name == ACCURACY
-        ups, downs = ("right", "wrong") if right else ("up", "down")
-        return f"{self.certainty} {now:.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
+    def certain(self) -> Floats:
+        """Return how certain the answer is by now, or how much is known, for each group (A,)."""
 
     def limits(self) -> Limits:
         """Return the metric (A,) with the intervals that are printed."""
@@ -237,9 +230,9 @@ class _Worst(Question):
         """Return the quantity that groups are compared by, of a metric (..., A) with limits."""
         return limits
 
-    def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
-        draws = self.quantity(Limits(*[known.draws] * 3)).value
-        return float(ranks(draws, largest=not self.lowest)["first"][group])
+    def certain(self) -> Floats:
+        draws = self.quantity(Limits(*[self.draws] * 3)).value
+        return ranks(draws, largest=not self.lowest)["first"]
 
     def _joint_limits(self, level: float) -> Limits:
         """Return the quantity with limits that hold for all groups together."""
@@ -322,8 +315,9 @@ class _Gap(Question):
             return active.WidestGap(self.epsilon)
         return active.LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
-    def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
-        return known.beyond(*before.furthest_apart(self.epsilon), self.epsilon)
+    def certain(self) -> Floats:
+        beyond = np.ptp(self.draws, axis=1) > self.epsilon
+        return np.full(len(self.session.names), beyond.mean())
 
     def answer_from(self, limits: Limits) -> _Answer:
         """Return whether any two groups differ by more than epsilon, and which look it most."""
@@ -368,8 +362,9 @@ class _Each(Question):
         is_rate = isinstance(self.about, estimates.LabelledRates)
         return active.Estimation(share) if is_rate else active.LeastKnown(share)
 
-    def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
-        return known.half_width(group)
+    def certain(self) -> Floats:
+        lower, upper = self.about.posterior.interval()
+        return (upper - lower) / 2
 
     def answer_from(self, limits: Limits) -> _Answer:
         settled = not self.session.few.any()
@@ -577,14 +572,14 @@ def next_rows_document(
     """
     rows = next_rows(session, labels, part).tolist()
     question = question_of(session)
-    known, identifier = question.known(), session.state.options.id
+    certain, identifier = question.certain(), session.state.options.id
     shown = [
         {
             "row": str(row + 1),
             "id": session.ids[row] if identifier else "",
             "group": session.names[group],
             "labels": int(session.labels[group]),
-            "why": question.why(known, group),
+            "why": f"{question.certainty} {certain[group]:.3f}",
         }
         for row, group in zip(rows, session.codes[rows].tolist(), strict=True)
     ]

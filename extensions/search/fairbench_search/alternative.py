@@ -151,21 +151,17 @@ class Alternative:
     chosen_index : the position of the chosen model in `tried`; 0 if no candidate is better.
     within : how much larger its error may be than that of the model in use.
     chosen_by : the number of validation rows used for the choice.
-    runs : the ids of the runs of the model in use, and of the chosen one if it is another.
-    label : the meaning of label 1.
+    runs : the runs of the model in use, and of the chosen one if it is another.
     read : the protected attributes that are also features of all these models.
     search : the search that drew the candidates; None if they are finished runs.
     """
 
-    data: str
-    protect: str
     tried: Sequence[Row]
     chosen_index: int
     within: float
     chosen_by: int
     comparison: _BothModels
-    runs: tuple[str, ...]
-    label: str = "1"
+    runs: Sequence[Run]
     read: tuple[str, ...] = ()
     search: DrawnSearch | None = None
     notes: Sequence[str] = ()
@@ -185,8 +181,13 @@ class Alternative:
         return bool(tried["error"] <= self.in_use["error"] + self.within + 1e-9)
 
     @property
-    def bounds(self) -> dict[int, Row]:
-        """What a number of further candidates can bring at most; nothing if none was drawn.
+    def label(self) -> str:
+        """The meaning of label 1."""
+        return self.runs[0].people().positive_label or "1"
+
+    @property
+    def bounds(self) -> list[Row]:
+        """What ``more`` candidates can bring, from 0 to the most; nothing if none was drawn.
 
         The ``chance`` that one of them would be chosen, and by how much they lower the gap on
         average: the one ``seen`` on the validation rows, and the ``true`` one, of which the upper
@@ -194,11 +195,11 @@ class Alternative:
         """
         chance = self.search.chance if self.search else 0.0
         gaps = {"seen": self.selected["gap"], "true": self.comparison.gaps[1][2]}
-        return {
-            more: {"chance": 1 - (1 - chance) ** more}
-            | {of: float(gains.further_gain(gaps[of], chance, more=more)) for of in gaps}
+        return [
+            {"more": more, "chance": (0.0, 1 - (1 - chance) ** more)}
+            | {of: (0.0, float(gains.further_gain(gaps[of], chance, more=more))) for of in gaps}
             for more in FURTHER * bool(self.search)
-        }
+        ]
 
 
 def _judged(
@@ -219,14 +220,9 @@ def _judged(
     about : the further fields of the :class:`Alternative`.
     """
     rows = replace(shared.judging, prediction=shared.judging.prediction[:, pair])
+    comparison = compare_models(rows, metric, level=level, looks=looks)
     runs = [shared.runs[place] for place in dict.fromkeys(pair)]
-    return Alternative(
-        protect=runs[0].protect,
-        comparison=compare_models(rows, metric, level=level, looks=looks),
-        runs=tuple(run.id for run in runs),
-        label=runs[0].people().positive_label or "1",
-        **about,
-    )
+    return Alternative(comparison=comparison, runs=runs, **about)
 
 
 COMPONENTS = ("learner", "intervention", "method")
@@ -271,7 +267,6 @@ def alternative_of_search(
         search.goals[0].metric,
         level=search.tuning.level,
         looks=len(looks) or 1,
-        data=run.dataset.name,
         tried=tried,
         chosen_index=search.chosen_index,
         within=search.within,
@@ -360,7 +355,6 @@ def alternative_among_runs(
         [first, order[chosen_index]],
         metric,
         level=level,
-        data=stored[first].choices["dataset"],
         tried=tried,
         chosen_index=chosen_index,
         within=within,

@@ -35,7 +35,7 @@ from fairbench.results.catalogue import add_differing_options, comparable_sets
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST, VALIDATION
 from fairbench_search import corrected as correcting
-from fairbench_search.goals import refusal
+from fairbench_search.goals import rate_estimate, refusal
 
 LowerAndUpper = tuple[float, float]
 # A metric of one run: the ``metric``, its ``value``, and intervals by their names.
@@ -406,21 +406,14 @@ class _Estimates:
 
     def _influences(self) -> Floats:
         """Return the influence of every person on the rates, (n, k, D)."""
-        repeats = self.rows.splits.repeats
-        pooled = self.rows.counts.sum(axis=0) / repeats
-        people, person_index = np.unique(self.rows.row, return_inverse=True)
+        people, person = np.unique(self.rows.row, return_inverse=True)
         influences = np.zeros((len(people), *self.rates.shape), np.float32)
-        for repeat in np.unique(self.rows.repeat):
-            tested = self.rows.repeat == repeat
-            cells, group = self.rows.cells[tested], self.rows.group[tested]
-            for column, (rate, of) in enumerate(self.parts):
-                members = np.ones(len(group), bool) if of is None else group == of
-                counts = _counts_of(of, pooled)
-                weights = np.array([rate.numerator, rate.denominator], np.float32)
-                in_numerator, in_denominator = weights[:, cells[members]]
-                influence = (in_numerator - rate(counts) * in_denominator) / rate.size(counts)
-                influences[person_index[tested][members], :, column] += influence / repeats
-        return np.asarray(influences)
+        for column, (rate, of) in enumerate(self.parts):
+            members = np.ones(len(person), bool) if of is None else self.rows.group == of
+            for run, cells in enumerate(self.rows.cells.T):
+                _, of_rows, _ = rate_estimate(rate, cells, members)
+                influences[:, run, column] = np.bincount(person, of_rows)
+        return influences
 
     def _rates_of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:
         """Return some rates of some runs in all splits, for intervals as in a run's table."""

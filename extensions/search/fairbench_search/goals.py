@@ -115,7 +115,7 @@ class Goal:
             group = rows["group"].cat
             groups = [group.codes.to_numpy() == g for g in range(len(group.categories))]
         parts = [(rate, in_group) for rate in self.metric.rates for in_group in groups]
-        estimates = [_rate_estimate(rate, cells, in_group) for rate, in_group in parts]
+        estimates = [rate_estimate(rate, cells, in_group) for rate, in_group in parts]
         rates, influence, least = (np.stack(of, axis=-1) for of in zip(*estimates, strict=True))
         defined = np.isfinite(rates)
         if self.metric.is_gap:
@@ -146,7 +146,7 @@ class Goal:
         return np.array(sides).reshape(-1, len(defined))
 
 
-def _rate_estimate(rate: Rate, cells: Codes, in_group: Mask) -> tuple[Floats, Floats, Floats]:
+def rate_estimate(rate: Rate, cells: Codes, in_group: Mask) -> tuple[Floats, Floats, Floats]:
     """Return a rate of the rows (n,) of a group, by their confusion cells (n,).
 
     Returns

@@ -46,15 +46,15 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
     ----------
     command : the command that makes the document again.
     """
-    search, better = answer.search, bool(answer.chosen_index)
+    search, better, run = answer.search, bool(answer.chosen_index), answer.runs[0]
     flips = [{**flip, "who": flip["group"] or "everyone"} for flip in answer.comparison.flips]
     about_flips: dict[str, Any] = {"rules": frozenset({len(flips) - 1}), "label": answer.label}
-    bounds = {more: {of: (0.0, end) for of, end in b.items()} for more, b in answer.bounds.items()}
-    gains = [{"more": more, **bound} for more, bound in bounds.items()]
     table, level = partial(named_table, _ALTERNATIVE), answer.comparison.level
     sections: dict[str, list[doc.Block]] = {
         "What it would cost": [table("flips", flips, **about_flips)] if better else [],
-        "What further search may gain": [table("bounds", gains, level=level)] if search else [],
+        "What further search may gain": [table("bounds", answer.bounds, level=level)]
+        if search
+        else [],
         "What was searched": [*_search_blocks(answer), _candidates_table(answer)],
     }
     by = f"seed {search.run.study.seed}; the study is {search.folder}" if search else ""
@@ -62,7 +62,7 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     titles = ("What was found", "How sure this is", "What was not searched", "What to do next")
     return doc.Document(
-        f"A less discriminatory alternative: {answer.data} by {answer.protect}",
+        f"A less discriminatory alternative: {run.choices['dataset']} by {run.protect}",
         [doc.Section(title, blocks) for title, blocks in sections.items() if blocks],
         notes=answer.comparison.notes,
         data=_data(answer),
@@ -99,8 +99,8 @@ def _values(answer: Alternative) -> dict[str, object]:
     }
     if search:
         values |= {
-            "seen_gain": answer.bounds[1]["seen"],
-            "true_gain": answer.bounds[1]["true"],
+            "seen_gain": answer.bounds[0]["seen"][1],
+            "true_gain": answer.bounds[0]["true"][1],
             "left_out": counted(len(search.left_out), "combination"),
             "drawn": counted(len(search.trials), "candidate"),
         }
@@ -143,7 +143,7 @@ def _parts(answer: Alternative) -> list[list[str]]:
 def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, doc.Text]]:
     """Yield the terms of the comparison with their texts."""
     # The labels of finished runs have their ids.
-    run_texts = [f" (run {run})" if answer.search else "" for run in answer.runs]
+    run_texts = [f" (run {run.id})" if answer.search else "" for run in answer.runs]
     yield "Model in use", f"{answer.in_use['label']}{run_texts[0]}"
     if answer.chosen_index:
         yield "Alternative", f"{answer.selected['label']}{run_texts[-1]}"
@@ -158,8 +158,8 @@ def _both_models_table(answer: Alternative) -> doc.Table:
     values = {of.label: (*of.gaps, of.gap_change), "error rate": (*of.errors, of.error_change)}
     names = ("what", "in_use", "other", "change")
     rows = [dict(zip(names, (what, *shown), strict=True)) for what, shown in values.items()]
-    table = "both" if answer.chosen_index else "alone"
-    return named_table(_ALTERNATIVE, table, rows, comparison=of)
+    without = [] if answer.chosen_index else ["other", "change"]
+    return named_table(_ALTERNATIVE, "both", rows, without=without, comparison=of)
 
 
 def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
@@ -224,8 +224,8 @@ def _data(answer: Alternative) -> dict[str, Any]:
     comparison, search = answer.comparison, answer.search
     better = bool(answer.chosen_index)
     figures: dict[str, Any] = {
-        "data": answer.data,
-        "protect": answer.protect,
+        "data": answer.runs[0].choices["dataset"],
+        "protect": answer.runs[0].protect,
         "gap": comparison.metric.name,
         "within": answer.within,
         "level": comparison.level,
@@ -233,7 +233,7 @@ def _data(answer: Alternative) -> dict[str, Any]:
         "verdict": comparison.verdict if better else None,
         "in_use": answer.in_use,
         "alternative": answer.selected if better else None,
-        "runs": list(answer.runs),
+        "runs": [run.id for run in answer.runs],
         "validation_rows": answer.chosen_by,
         "test_rows": comparison.people,
         "candidates_judged": comparison.looks,
@@ -242,8 +242,9 @@ def _data(answer: Alternative) -> dict[str, Any]:
     }
     if search is not None:
         families = [{**family.choices, "options": family.options} for family in search.families]
-        seen = {str(more): [0.0, bound["seen"]] for more, bound in answer.bounds.items()}
-        true = {str(more): [0.0, bound["true"]] for more, bound in answer.bounds.items()}
+        seen, true = (
+            {str(bound["more"]): [*bound[of]] for bound in answer.bounds} for of in ("seen", "true")
+        )
         figures["search"] = {
             "drawn": len(search.trials),
             **_fields(search, "ended", "worth"),

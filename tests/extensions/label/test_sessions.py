@@ -1,7 +1,6 @@
 """Which rows are next, and what labels say of rates, classes and numbers, whenever one stops."""
 
 import json
-import re
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -22,7 +21,6 @@ from fairbench.evaluation.table import setting_text, values_of
 from fairbench.inference.posterior import Beta
 from fairbench.inference.rates import rate_limits, rate_sequence
 from fairbench_label import estimates, questions
-from fairbench_label.active import DRAWS, GroupPosterior
 from fairbench_label.session import PREDICTED, Answer, Session, State, open_session
 from tests.audits.tables import concluded, parse, predictions, written
 
@@ -76,15 +74,12 @@ def said(begun):
 
 
 def test_probability_of_being_worst_is_a_double_integral():
-    posterior = Beta(np.array([6.0, 9.0]), np.array([4.0, 3.0]))
-    knowledge = GroupPosterior.of(posterior, np.random.default_rng(0))
-    told = questions.question_of(session(pool(500)[0], by="sex")).why(knowledge, 0)
-    exact = [
-        stats.beta(9, 3).expect(stats.beta(won, lost).cdf) for won, lost in ((6, 4), (7, 4), (6, 5))
-    ]
-    shown = [*map(float, re.findall(r"\d+\.\d+", told))]
-    np.testing.assert_allclose(shown, exact, atol=4 * 0.5 / np.sqrt(DRAWS))
-    assert shown[1] < shown[0] < shown[2]
+    table, label = pool(500)
+    question = questions.question_of(labelled(session(table, by="sex"), table, label, 20, step=5))
+    won, lost = question.about.posterior.successes, question.about.posterior.failures
+    exact = stats.beta(won[1], lost[1]).expect(stats.beta(won[0], lost[0]).cdf)
+    assert 0.02 < exact < 0.98
+    assert question.certain() == pytest.approx([exact, 1 - exact], abs=4 * 0.5 / np.sqrt(2000))
 
 
 def test_knowledge_is_the_score_s_word_worth_two_labels_and_the_labels():
@@ -194,7 +189,7 @@ def test_without_scores_and_without_labels_there_is_an_answer_too():
         assert are_waiting(begun, 3)
     assert "brier_score" not in questions._askable(begun)
     begun = asked(session(table), metric="brier_score")
-    assert np.isfinite(questions.question_of(begun).known().draws).all()
+    assert np.isfinite(questions.question_of(begun).draws).all()
     assert np.isnan(said(begun).groups["upper"][0])
 
 

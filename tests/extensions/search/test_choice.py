@@ -86,20 +86,6 @@ def test_the_smallest_is_chosen_and_its_values_are_those_of_its_table(results, s
         np.testing.assert_allclose(judged["naive"], (row["lower"], row["upper"]))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("split", SPLITS)
-def test_where_a_run_s_table_has_another_number_both_say_why(results, split, said_by):
-    place, several = f"results={results[0]}", split in ("several", "folds")
-    chosen, printed = (said_by(verb, *results[1][split], place) for verb in ("choose", "table"))
-    assert (
-        "shows the mean of the splits' gaps; here it is the gap of the mean" in chosen
-    ) == several
-    # Another quantity has another name.
-    assert ("gap in equalized odds of the mean rates " in chosen) == several
-    why = "a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"
-    assert (why in printed) == several
-
-
 def test_runs_that_weigh_their_rows_are_refused(results):
     runs = runs_of(results, "one")
     runs[1].config["evaluator"]["weights"] = True
@@ -225,8 +211,11 @@ def test_the_command_says_what_was_chosen_in_words(results, capsys, said_by):
     printed = said_by("choose", *ids["apart"], f"results={folder}")
     assert "which did not choose" in printed
     assert "on the validation rows, which chose; the values of the chosen run above are" in printed
-    words = [*ids["several"], f"results={folder}", "objective=error_rate"]
-    assert "as means over 3 repeats" in said_by("choose", *words)
+    words = [*ids["several"], f"results={folder}"]
+    assert "as means over 3 repeats" in said_by("choose", *words, "objective=error_rate")
+    printed, table = (said_by(verb, *words) for verb in ("choose", "table"))  # have other gaps
+    assert "fairbench table shows the mean of the splits' gaps; here it" in printed
+    assert "equalized odds of the mean rates" in printed and "not the gap of mean rates" in table
     run_command(["choose", "split=kfold", f"results={folder}", "format=json"])
     answer = str(json.loads(capsys.readouterr().out))
     assert all(id_ in answer for id_ in ids["folds"])
@@ -353,8 +342,8 @@ def test_values_and_flips_are_those_of_the_predictions():
 def test_simulated_searches_are_covered(searches, size, least):
     result = coverage(range(searches), **size)
     assert (result.loc[["chance of better", "further gain"], "covered"] >= 0.95).all()
-    assert (result["covered"] >= least).all()
-    assert searches < 200 or result.attrs["stopped by the rule"] > 0.3
+    assert (result["covered"].dropna() >= least).all()
+    assert searches < 200 or result.loc["stopped by the rule", "true"] > 0.3
 
 
 # What is made small: values, and what a row changes.

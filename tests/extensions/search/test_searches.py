@@ -146,12 +146,9 @@ def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     own = ["trials=2", "objectives=[error_rate,statistical_parity]", "format=json"]
     sweeper = ["-m", "hydra/sweeper=tune", *words, *(f"hydra.sweeper.{word}" for word in own)]
     assert run_words(sweeper) == 0
-    parts = []
-    answer = json.loads(
-        capsys.readouterr().out, object_hook=lambda part: parts.append(part) or part
-    )
+    answer = json.loads(capsys.readouterr().out)
     assert answer["title"].startswith("Tuning simulated")
-    (trials,) = (part for part in parts if part.get("title") == "the trials")
+    (*_, trials) = answer["sections"][-1]["blocks"]
     assert "frontier: no other trial" in trials["caption"]
     values = np.array([row[2:4] for row in trials["rows"]], float)
     for mine, row in zip(values, trials["rows"], strict=True):
@@ -170,7 +167,6 @@ def test_a_space_that_was_tried_whole_ends_the_search(tmp_path, said_by):
 
 
 CASES = {
-    "objective": (["objectives=eror_rate"], "unknown objective to tune for 'eror_rate': did you"),
     "no rows": (["split.validation=0"], "no validation rows to choose by: add split.validation="),
     "rows that chose": (
         ["split=holdout", "split.validation=0.2"],
@@ -179,14 +175,8 @@ CASES = {
     "empty interval": (["learner.gamma=interval(2,2)"], "'learner.gamma=interval(2,2)' is empty"),
     "not whole": (["learner.rounds=interval(1.5,4)"], "learner.rounds is a whole number"),
     "logarithm": (["learner.gamma=tag(log,interval(0,1))"], "a logarithm needs a number above 0"),
-    "option": (["learner.max_dept=interval(2,4)"], "unknown option 'learner.max_dept': did you"),
-    "no trials": (["trials=0"], "trials is 0; it must be at least 1"),
-    "no seconds": (["cpu_seconds=0"], "cpu_seconds is 0; it must be above 0"),
     "weights": (["weights=1,2"], "weights= has 2 and objectives= 1"),
     "seeds": (["seed=0,1"], "'seed=0,1' cannot be tuned, as it changes what is judged"),
-    "data sets": (["dataset=simulated,german"], "'dataset=simulated,german' cannot be tuned"),
-    "repeats": (["split.repeats=2,3"], "'split.repeats=2,3' cannot be tuned"),
-    "groups": (["protect=group,nothing"], "'protect=group,nothing' cannot be tuned"),
     "endless": (["learner.gamma=interval(0,inf)"], "'learner.gamma=interval(0,inf)' is endless"),
     "none to set": (["intervention.strength=0,1"], "intervention of this command has no options"),
 }
@@ -312,12 +302,15 @@ def test_a_candidate_that_fails_is_in_the_log_with_the_reason(tmp_path):
 
 
 def test_of_a_space_that_was_tried_whole_nothing_more_is_gained(tmp_path):
-    words = ("intervention=none", "method=thresholded", "method.threshold=0.4,0.5")
-    _, page, _ = asked(tmp_path, *words, "learner.C=1", "trials=60")
-    searched = page["search"]
+    """Nor is there an alternative to a model that selects everyone: it has no gap."""
+    words = ("intervention=none", "method=thresholded", "method.threshold=0.001,0.002")
+    in_use = "in_use=[learner=logistic_regression,method=thresholded,method.threshold=0.0001]"
+    _, page, _ = asked(tmp_path, *words, in_use, "learner.C=1", "trials=60")
+    searched, found = page["search"], " ".join(page["summary"]["found"])
     assert searched["ended"] == "whole" and searched["drawn"] < 60
     assert searched["further_gain"] == {"1": [0, 0], "10": [0, 0], "100": [0, 0]}
-    assert "every candidate there is was tried" in " ".join(page["summary"]["found"])
+    assert "every candidate there is was tried" in found and "No alternative is better" in found
+    assert page["alternative"] is None and not page["better"] and len(page["runs"]) == 1
 
 
 def test_that_the_group_is_needed_is_said_and_can_be_left_out(tmp_path, capsys, refused):
@@ -331,16 +324,6 @@ def test_that_the_group_is_needed_is_said_and_can_be_left_out(tmp_path, capsys, 
     _, page, log = asked(tmp_path / "some", "without_group=true")
     assert not any(row["group_at_prediction"] == "True" for row in log)
     assert any("threshold_optimizer" in name for name in page["search"]["left_out"])
-
-
-def test_where_no_alternative_is_better_that_is_said_with_the_bound(tmp_path):
-    words = ("intervention=none", "method=thresholded", "method.threshold=0.001,0.002")
-    in_use = "in_use=[learner=logistic_regression,method=thresholded,method.threshold=0.0001]"
-    _, page, _ = asked(tmp_path, *words, in_use)  # everyone is selected: there is no gap
-    assert page["alternative"] is None and not page["better"]
-    text = " ".join(page["summary"]["found"])
-    assert "No alternative is better" in text and len(page["runs"]) == 1
-    assert "one more candidate" in text or "every candidate" in text
 
 
 def test_test_rows_that_have_judged_another_candidate_are_corrected_for(tmp_path):
@@ -378,7 +361,6 @@ def test_a_finished_run_can_be_the_model_in_use(tmp_path):
 REFUSED = {
     "nothing": (["error_margin=0.01"], "nothing to search is named, such as dataset=german"),
     "gap": (["minimise=disparate_impact"], "unknown gap 'disparate_impact'"),
-    "one": (["error_margin=1"], "error_margin is 1.0; it must be at least 0 and under 1"),
     "one candidate": (
         ["intervention=none", "method=baseline", "learner.C=1"],
         "there is one candidate alone",

@@ -43,7 +43,6 @@ _PAGE = "fairbench_label:labelling"
 _said = partial(sentence_of, _PAGE)
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
-_SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
 _DRAWS = 2000
 
 
@@ -93,12 +92,11 @@ def _estimate_for_everyone(
 
     Each label is weighted by how many rows of its group it stands for. The groups' anytime-valid
     intervals of rates cannot simply be combined: with ten groups, the combined interval missed at
-    some number of labels in 10 to 38 % of runs. None for a rate whose denominator is not all rows,
-    for an area, and if a group has no label.
+    some number of labels in 10 to 38 % of runs. None for an area, and if a group has no label.
     """
     if isinstance(about, estimates.LabelledMeans):
         return about.everyone(session.sizes, findings.LEVEL)
-    if about.metric.name not in _SHARES or not session.labels.all():
+    if not session.labels.all():
         return None
     audited = session.audited()
     about = replace(about, intervals=_label_intervals(audited, "", one_group(len(audited))))

@@ -145,9 +145,9 @@ class Alternative:
     Attributes
     ----------
     tried : the model in use first, then every candidate: ``what`` it is, as typed, or the run's id;
-        its ``label`` for readers; its ``gap`` and ``error`` on validation rows, NaN if it failed,
+        its ``label`` for readers; its ``gap`` and ``error_rate`` on validation rows, NaN if it failed,
         for a ``reason``; whether it needs the ``group_at_prediction``; the ``family`` that it was
-        drawn from, empty if it was not drawn; and the CPU ``seconds`` of its fit.
+        drawn from, empty if it was not drawn; and the ``cpu_seconds`` of its fit.
     chosen_index : the position of the chosen model in `tried`; 0 if no candidate is better.
     within : how much larger its error may be than that of the model in use.
     chosen_by : the number of validation rows used for the choice.
@@ -178,7 +178,7 @@ class Alternative:
 
     def allows(self, tried: Row) -> bool:
         """Return whether a candidate's error on the validation rows is small enough."""
-        return bool(tried["error"] <= self.in_use["error"] + self.within + 1e-9)
+        return bool(tried["error_rate"] <= self.in_use["error_rate"] + self.within + 1e-9)
 
     @property
     def label(self) -> str:
@@ -259,8 +259,10 @@ def alternative_of_search(
         words = {name: f"{name}={value}" for name, value in values.items()}
         family = " ".join(words[name] for name in COMPONENTS if trial.values)
         known: dict[str, Any] = {"what": " ".join(words.values()), "label": candidate_name(values)}
-        known |= {"gap": gap, "error": error, "group_at_prediction": needs_group[family]}
-        tried.append({**known, "family": family, "seconds": trial.seconds, "reason": trial.error})
+        known |= {"gap": gap, "error_rate": error, "group_at_prediction": needs_group[family]}
+        tried.append(
+            {**known, "family": family, "cpu_seconds": trial.seconds, "reason": trial.error}
+        )
     answer = _judged(
         shared,
         [0, len(runs) - 1],
@@ -346,8 +348,8 @@ def alternative_among_runs(
     tried = []
     for i in order:
         run, (gap, error) = stored[i].id, values[i].tolist()
-        known = {"what": run, "label": f"{names[run]} ({run})", "gap": gap, "error": error}
-        about = {"family": "", "seconds": np.nan, "reason": ""}
+        known = {"what": run, "label": f"{names[run]} ({run})", "gap": gap, "error_rate": error}
+        about = {"family": "", "cpu_seconds": np.nan, "reason": ""}
         tried.append({**known, "group_at_prediction": needs_group[i], **about})
     chosen_index = gains.least_gap(*values[order].T, within=within)
     return _judged(

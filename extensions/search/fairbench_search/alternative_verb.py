@@ -268,20 +268,13 @@ class _Request:
             raise UserError(f"there is nothing to search: {pair}: {reason}")
         having = {name for family in families for name in family.stated}
         if unknown := [name for name in self._options if name not in having]:
-            composed = [self.line.compose([*self.fixed, *typed(of.choices)]) for of in families]
-            options_of = [(group, config[group]) for config in composed for group in COMPONENTS]
-            available = {f"{group}.{option}" for group, of in options_of for option in of}
-            targets = {f"{group}._target_" for group in COMPONENTS}
-            raise unknown_name("option", unknown[0], available - targets)
+            raise unknown_name("option that is drawn", unknown[0], having - {*unknown})
         if sum(family.count for family in families) < 2:
             raise refusal("one_candidate", name=families[0].name)
         options = self.options
         shared = ("trials", "cpu_seconds", "level", "study")
         stated = {name: getattr(options, name) for name in shared}
         tuning = Tuning(objectives=(options.minimise, "error_rate"), **stated)
-        for family in families:  # refuses impossible values before anything is fitted
-            example = {option.name: option.example for option in family.space}
-            plan_run(self._compose({**family.choices, **family.fixed, **example}))
         executor = self.line.executor(self._compose({}))
         ends: dict[str, Any] = {"within": options.error_margin, "worth": options.worth}
         parts = tuning, families, self._compose, executor

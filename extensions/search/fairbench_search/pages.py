@@ -92,7 +92,7 @@ def _values(answer: Alternative) -> dict[str, object]:
         "changed": everyone["gained"] + everyone["lost"],
         "gap": answer.comparison.label,
         "others": counted(len(answer.tried) - 1, "candidate" if search else "other run"),
-        "most": answer.in_use["error"] + answer.within,
+        "most": answer.in_use["error_rate"] + answer.within,
         "source": SOURCE,
         "read": " and ".join(answer.read),
         "failed": counted(sum(bool(tried["reason"]) for tried in answer.tried), "candidate"),
@@ -194,20 +194,14 @@ def _standing(answer: Alternative, position: int) -> str:
     return ", ".join(words) or ("" if answer.allows(tried) else "error too large")
 
 
+_LOGGED = ("what", "gap", "error_rate", "group_at_prediction", "cpu_seconds", "reason")
+
+
 def _log(answer: Alternative) -> list[dict[str, Any]]:
     """Return all that was tried, nothing left out, in the order in which it was."""
     return [
-        {
-            "number": position,
-            "standing": _standing(answer, position),
-            "what": tried["what"],
-            "gap": tried["gap"],
-            "error_rate": tried["error"],
-            "group_at_prediction": tried["group_at_prediction"],
-            "cpu_seconds": tried["seconds"],
-            "reason": tried["reason"],
-        }
-        for position, tried in enumerate(answer.tried)
+        {"number": n, "standing": _standing(answer, n), **{name: tried[name] for name in _LOGGED}}
+        for n, tried in enumerate(answer.tried)
     ]
 
 

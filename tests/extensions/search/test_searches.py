@@ -302,9 +302,9 @@ def test_a_candidate_that_fails_is_in_the_log_with_the_reason(tmp_path):
 
 
 def test_of_a_space_that_was_tried_whole_nothing_more_is_gained(tmp_path):
-    """Nor is there an alternative to a model that selects everyone: it has no gap."""
-    words = ("intervention=none", "method=thresholded", "method.threshold=0.001,0.002")
-    in_use = "in_use=[learner=logistic_regression,method=thresholded,method.threshold=0.0001]"
+    """Nor is there an alternative among models that decide as the one in use does."""
+    words = ("intervention=none", "method=thresholded", "method.threshold=0.5,0.5000001")
+    in_use = "in_use=[learner=logistic_regression,method=thresholded,method.threshold=0.5]"
     _, page, _ = asked(tmp_path, *words, in_use, "learner.C=1", "trials=60")
     searched, found = page["search"], " ".join(page["summary"]["found"])
     assert searched["ended"] == "whole" and searched["drawn"] < 60

@@ -555,8 +555,6 @@ def _by(names: Sequence[str], options: Options) -> str:
 
 # The pages of labelling.
 
-_MOST_COLUMNS = 30
-
 
 def next_rows_document(
     session: Session, labels: int, part: tuple[int, int], state: Path
@@ -672,8 +670,5 @@ def row_document(session: Session, position: int, row: Mapping[str, str]) -> mod
     row : the columns that may be shown, as text.
     """
     name = f"{session.name(position + 1)}, {session.names[session.codes[position]]}"
-    shown = [f"{name}: {text}" for name, text in list(row.items())[:_MOST_COLUMNS]]
-    blocks: list[model.Block] = [model.Items(shown)]
-    if len(row) > _MOST_COLUMNS:
-        blocks.append(model.Paragraph(f"and {len(row) - _MOST_COLUMNS} more columns", "note"))
-    return model.Document(f"{name} ({session.progress})", [model.Section("", blocks)])
+    shown = model.Items([f"{column}: {text}" for column, text in row.items()])
+    return model.Document(f"{name} ({session.progress})", [model.Section("", [shown])])

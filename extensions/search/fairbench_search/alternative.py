@@ -145,7 +145,7 @@ class Alternative:
     Attributes
     ----------
     tried : the model in use first, then every candidate: ``what`` it is, as typed, or the run's id;
-        its ``label`` for readers; its ``gap`` and ``error_rate`` on validation rows, NaN if it failed,
+        its ``label`` for readers; ``gap`` and ``error_rate`` on validation rows, NaN if it failed,
         for a ``reason``; whether it needs the ``group_at_prediction``; the ``family`` that it was
         drawn from, empty if it was not drawn; and the ``cpu_seconds`` of its fit.
     chosen_index : the position of the chosen model in `tried`; 0 if no candidate is better.

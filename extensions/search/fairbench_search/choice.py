@@ -286,7 +286,6 @@ class Choice:
         ``naive`` is the interval by itself, ``corrected`` the one corrected for the choice, and the
         upper limits of ``at_once`` hold at once at the level.
     apart : whether the rows used for the choice and for judging differ.
-    repeats : the number of hold-outs that means are over.
     several : whether rates are means over several splits, of any kind.
     notes : further sentences for the reader.
     """
@@ -301,7 +300,6 @@ class Choice:
     judged: Sequence[Judged]
     apart: bool
     runs: Sequence[Run] = ()
-    repeats: int = 1
     several: bool = True
     notes: tuple[str, ...] = ()
 
@@ -606,12 +604,11 @@ def choose_among(
     ------
     UserError : no run is within the bounds.
     """
-    splits, choosing, notes = read.judging.splits, read.choosing, [*read.notes]
+    choosing, notes = read.choosing, [*read.notes]
     test = _estimates(read.judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
-    repeats = splits.repeats if splits.kind == REPEATS else 1
-    about = {"repeats": repeats, "several": splits.kind != ONE, "notes": tuple(notes)}
-    return choice_of(test, rows, level, runs=read.runs, **about)
+    several = read.judging.splits.kind != ONE
+    return choice_of(test, rows, level, runs=read.runs, several=several, notes=tuple(notes))
 
 
 def choose(
@@ -634,9 +631,7 @@ def choose(
         choice = choose_among(shared_rows(runs), metric, bounds, level=level)
     else:
         stored = read_stored(runs, metric, bounds)
-        repeats = 1 if "n_folds" in runs[0].config["split"] else len(stored.values)
-        about = {"runs": stored.runs, "repeats": repeats, "notes": tuple(stored.notes)}
-        choice = choice_of(stored, stored, level, **about)
+        choice = choice_of(stored, stored, level, runs=stored.runs, notes=tuple(stored.notes))
     return replace(choice, notes=(*(f"left out: {copy}" for copy in copies), *choice.notes))
 
 

@@ -23,7 +23,7 @@ from fairbench.reporting.document import model as doc
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench_search import alternative
 from fairbench_search.alternative import Alternative, TuningResult, value_text
-from fairbench_search.choice import Bound, Choice
+from fairbench_search.choice import Choice
 from fairbench_search.gains import verdict_of
 from fairbench_search.tuning import Search
 
@@ -336,12 +336,8 @@ def _trials(answer: TuningResult) -> doc.Table:
 
 
 def _notes(search: Search) -> Iterator[str]:
-    """Yield notes on the repeats, the CPU time and an early end of the search."""
+    """Yield notes on the repeats and an early end of the search."""
     yield sentence_of(_TUNING, "repeats", repeats=len(search.default_plan.cells))
-    wished = search.tuning.cpu_seconds
-    if wished is not None:
-        spent = sum(trial.seconds for trial in search.everyone)
-        yield sentence_of(_TUNING, "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
         yield sentence_of(_TUNING, "ended")
 
@@ -378,7 +374,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     ]
     corrected = [f"{name} {interval(*of['corrected']) or _NONE}" for name, of in named]
     at_once = [f"{name} at most {number(of['at_once'][1])}" for name, of in named]
-    means = f", as means over {choice.repeats} repeats" if choice.repeats > 1 else ""
+    means = ", as means over the splits" if choice.several else ""
     ending = "." if choice.bounds else ","
     values = {
         "seems": ", ".join(seems),
@@ -386,7 +382,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         "at_once": " and ".join(at_once),
         "runs": len(choice.runs),
         "eligible": choice.eligible.sum(),
-        "bounds": " and ".join(_bounds_text(bound) for bound in choice.bounds),
+        "bounds": " and ".join(map(str, choice.bounds)),
         "rows": "validation rows" if choice.apart else "test rows",
         "means": f"{means}{ending}",
         "chosen": _named(choice, names, [choice.chosen_index]),
@@ -407,12 +403,6 @@ def _named(choice: Choice, names: Mapping[str, str], places: Iterable[int]) -> s
     """Return the names and ids of runs."""
     runs = [choice.runs[i] for i in places]
     return "; ".join(f"{names[run.id]} ({run.id})" for run in runs)
-
-
-def _bounds_text(bound: Bound) -> str:
-    side = {"<=": "of at most", "<": "under", ">=": "of at least", ">": "over"}[bound.operator]
-    article = "an" if bound.metric.label[0] in "aeiou" else "a"
-    return f"{article} {bound.metric.label} {side} {bound.limit:g}"
 
 
 def _name(choice: Choice, metric: Metric) -> str:

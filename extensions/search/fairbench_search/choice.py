@@ -22,7 +22,6 @@ from fairbench.comparison import runs as compared
 from fairbench.comparison.runs import Settings
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, rng
 from fairbench.core.errors import UserError
-from fairbench.core.files import sha256
 from fairbench.core.text import said
 from fairbench.data.dataset import Task
 from fairbench.evaluation.summary import HEADLINES, Headlines, headline_of, rows_of
@@ -132,8 +131,10 @@ def _check_comparable(runs: Sequence[Run], *, weighted: bool = False) -> None:
     """
     if len(sets := sorted(comparable_sets(runs), key=len, reverse=True)) > 1:
         firsts = [members[0] for members in sets]
-        parts = [(*map(run.choices.get, ("dataset", "split")), run.protect) for run in firsts]
-        names = [f"{data}, {split}, protect={by}" for data, split, by in parts]
+        names = [
+            f"{run.choices['dataset']}, {run.choices['split']}, protect={run.protect}"
+            for run in firsts
+        ]
         names = add_differing_options(names, firsts, ("dataset", "split"))
         told = zip(sets, names, strict=True)
         listed = [f"{len(of)} of {name}, seed={of[0].seed} (as {of[0].id})" for of, name in told]
@@ -180,12 +181,6 @@ class SharedRows:
             return Splits(ONE)
         test_same_rows = len(np.unique(self.row)) * repeats == len(self.row)
         return Splits(SAME if test_same_rows else REPEATS, repeats, self.test_share)
-
-    @cached_property
-    def first_equal(self) -> Rows:
-        """The index of the first run with equal predictions, for each run, (k,)."""
-        keys = [sha256(column.tobytes()) for column in self.prediction.T]
-        return np.array([keys.index(key) for key in keys], np.intp)
 
     @cached_property
     def cells(self) -> Codes:
@@ -400,7 +395,9 @@ class _Estimates:
         of_constant = generator.standard_normal((draws, int(is_constant.sum())))
         noise[:, is_constant] = least[is_constant] * of_constant
         # Runs of equal predictions have equal errors.
-        return np.asarray(noise[:, self.rows.first_equal])
+        of_runs = self.rows.prediction.T
+        _, first, which = np.unique(of_runs, axis=0, return_index=True, return_inverse=True)
+        return np.asarray(noise[:, first[which.reshape(-1)]])
 
     def _influences(self) -> Floats:
         """Return the influence of every person on the rates, (n, k, D)."""

@@ -107,7 +107,7 @@ class Goal:
         Notes
         -----
         Both are value = max over sides of side . rates, where `rates` are the values of each rate
-        in each group, and a side holds a weight for each of them; see `_gap_sides`.
+        in each group, and a side holds a weight for each of them.
         """
         cells = (2 * rows["target"] + rows["prediction"]).to_numpy(np.int64)
         groups = [np.ones(len(cells), bool)]
@@ -118,32 +118,18 @@ class Goal:
         estimates = [rate_estimate(rate, cells, in_group) for rate, in_group in parts]
         rates, influence, least = (np.stack(of, axis=-1) for of in zip(*estimates, strict=True))
         defined = np.isfinite(rates)
-        if self.metric.is_gap:
-            sides = self._gap_sides(defined, [rate.name for rate, _ in parts])
-        else:
+        if not self.metric.is_gap:
             # The one side (1, R) of a mean of R rates, or none (0, R) if one is undefined.
             side = np.full((1, len(rates)), self.sign / len(rates))
             sides = side if defined.all() else side[:0]
+        else:
+            # Both signs of each of P differences (2 P, R), of two groups that both have the rate.
+            unit, names = np.eye(len(rates)), [rate.name for rate, _ in parts]
+            pairs = combinations(np.flatnonzero(defined).tolist(), 2)
+            alike = [(first, second) for first, second in pairs if names[first] == names[second]]
+            one_way = np.array([unit[first] - unit[second] for first, second in alike])
+            sides = np.concatenate([one_way, -one_way]).reshape(-1, len(rates))
         return GoalEstimate(np.where(defined, rates, 0), influence, least, sides, self.sign)
-
-    def _gap_sides(self, defined: Mask, names: Sequence[str]) -> Floats:
-        """Return the sides (2 P, R) of a largest gap: both signs of each of P differences.
-
-        Differences are between two groups that both have the rate.
-
-        Parameters
-        ----------
-        defined : (R,) whether each rate of each group exists.
-        names : (R,) which rate it is.
-        """
-        unit = np.eye(len(defined))
-        sides = [
-            sign * (unit[first] - unit[second])
-            for first, second in combinations(np.flatnonzero(defined).tolist(), 2)
-            if names[first] == names[second]
-            for sign in (1.0, -1.0)
-        ]
-        return np.array(sides).reshape(-1, len(defined))
 
 
 def rate_estimate(rate: Rate, cells: Codes, in_group: Mask) -> tuple[Floats, Floats, Floats]:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from statistics import NormalDist
 from types import SimpleNamespace
@@ -327,38 +326,36 @@ def test_a_person_s_labels_go_before_the_marks_of_the_file():
 
 
 @pytest.mark.thorough
-def test_several_classes_on_the_command_line(tmp_path, said_by, refused):
-    frame, true = classified(200)
+@pytest.mark.parametrize(
+    ("drawn", "columns", "asked", "given", "refusals"),
+    [
+        (classified, OF_CLASSES, "In which group are predictions least often right?", "okapi", {
+            "9=emo": "did you mean emu",
+            "metric=true_positive_rate": "valid: accuracy, brier_score, error_rate",
+        }),
+        (numeric, OF_NUMBERS, "In which group is the MAE worst?", "?", {
+            "80=much": "is no number",
+            "metric=accuracy": "valid: mae, mean_residual, r2, rmse",
+            "question=calibration": "calibration compares a rate",
+        }),
+    ],
+)  # fmt: skip
+def test_classes_and_numbers_on_the_command_line(
+    drawn, columns, asked, given, refusals, tmp_path, said_by, refused
+):
+    frame, true = drawn(200)
     path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
-    run = partial(said_by, "label")
-    out = run("next", path, state, *OF_CLASSES, "n=2", "stop=4")
-    assert "In which group are predictions least often right?" in out
-    assert "4 stored" in run("ask", state, *(f"{row + 1}={true[row]}" for row in range(4)))
-    refused("label", "ask", state, "9=emo", message="did you mean emu")
-    assert "1 stored" in run("ask", state, "9=okapi")
-    run("report", state, f"out={tmp_path}")
+    assert asked in said_by("label", "next", path, state, *columns, "n=2", "stop=4")
+    first = [f"{row + 1}={true[row]}" for row in range(60)]
+    assert "61 stored: 6" in said_by("label", "ask", state, *first, f"70={given}")
+    for word, sentence in refusals.items():
+        verb = "ask" if word[0].isdigit() else "next"
+        refused("label", verb, state, word, message=sentence)
+    assert asked in said_by("label", "report", state, f"out={tmp_path}")
     labelling = json.loads((tmp_path / "audit.json").read_text())["labelling"]
-    assert (labelling["metric"], labelling["whenever"]) == ("accuracy", True)
-    assert sum(group["labels"] for group in labelling["groups"]) == 5
-    valid = "valid: accuracy, brier_score, error_rate"
-    refused("label", "next", state, "metric=true_positive_rate", message=valid)
-
-
-def test_numbers_on_the_command_line(tmp_path, said_by, refused):
-    frame, true = numeric(200)
-    path, state = written(frame, tmp_path), f"state={tmp_path / 's.json'}"
-    run, asked = partial(said_by, "label"), "In which group is the MAE worst?"
-    assert asked in run("next", path, state, *OF_NUMBERS, "n=2")
-    given = [f"{row + 1}={true[row]}" for row in range(60)]
-    assert "61 stored: 60 of 200" in run("ask", state, *given, "70=?")
-    assert asked in run("report", state, f"out={tmp_path}")
-    assert "RMSE of each group" in (tmp_path / "audit.html").read_text()
-    for words, sentence in (
-        (["ask", "80=much"], "is no number"),
-        (["next", "metric=accuracy"], "valid: mae, mean_residual, r2, rmse"),
-        (["next", "question=calibration"], "calibration compares a rate"),
-    ):
-        refused("label", *words, state, message=sentence)
+    assert labelling["whenever"] and labelling["metric"] in ("accuracy", "mae")
+    assert sum(group["labels"] for group in labelling["groups"]) == 60 + (given != "?")
+    assert "of each group" in (tmp_path / "audit.html").read_text()
 
 
 # Intervals that hold whenever one stops, of rows that were chosen by group.

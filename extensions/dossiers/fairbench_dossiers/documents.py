@@ -13,7 +13,6 @@ here, too; so is the list of all packs.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -225,13 +224,12 @@ def read_facts(path: str, rules: Iterable[Rule]) -> dict[str, str]:
     Parameters
     ----------
     path : a file with ``name: text`` on each line, of which blank ones and those that begin with
-        ``#`` are left out; or one object of texts in JSON.
+        ``#`` are left out.
     rules : what is asked for; only what is not measured can be given.
 
     Raises
     ------
-    UserError : no such file, a line without a name, JSON that is not one object of texts, or a name
-        that the rules do not ask for.
+    UserError : no such file, a line without a name, or a name that the rules do not ask for.
     """
     if not path:
         return {}
@@ -241,33 +239,14 @@ def read_facts(path: str, rules: Iterable[Rule]) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = refused(error) if isinstance(error, OSError) else "it is no text in UTF-8"
         raise UserError(f"{where} cannot be read: {reason}") from error
-    texts = (_of_json if Path(path).suffix == ".json" else _of_lines)(text, where)
-    valid = names_told(rules)
-    for name in texts:
-        check_choice("fact", name, valid)
-    return texts
-
-
-def _of_json(text: str, where: str) -> dict[str, str]:
-    """Return the texts of a JSON object; `where` names the file in messages."""
-    try:
-        texts = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where} is not JSON: {error}") from error
-    if not isinstance(texts, dict) or not all(isinstance(value, str) for value in texts.values()):
-        raise UserError(f'{where}: what is needed is one object of texts, {{"name": "text"}}')
-    return texts
-
-
-def _of_lines(text: str, where: str) -> dict[str, str]:
-    """Return the texts of lines ``name: text``; `where` names the file in messages."""
-    texts = {}
+    texts, valid = {}, names_told(rules)
     for number, line in enumerate(text.splitlines(), start=1):
         name, colon, value = line.partition(":")
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if not colon:
             raise UserError(f"{where}, line {number}: what is needed is 'name: text'")
+        check_choice("fact", name.strip(), valid)
         texts[name.strip()] = value.strip()
     return texts
 

@@ -28,7 +28,7 @@ row of any group. A group of fewer than 20 rows has no limits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from datetime import date
 from functools import partial
 from itertools import chain, product
@@ -45,17 +45,17 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import listed, number
 from fairbench.data.columns import ColumnRef, to_numbers
 from fairbench.data.dataset import reference_first
-from fairbench.data.groups import CROSSED, codes_of, notes_on_groups
+from fairbench.data.groups import codes_of, notes_on_groups
 from fairbench.evaluation.by_group import impact_ratios_at, impact_ratios_of
 from fairbench.inference.gaps import FOUR_FIFTHS, StandardisedRates
 from fairbench.inference.means import ROWS, Moments, centred_limits, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.reporting.charts import forest
-from fairbench.reporting.document.model import Document, ExecutiveSummary, Figure, Section, Table
+from fairbench.reporting.document.model import Document, ExecutiveSummary, Figure, Section
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench_dossiers.documents import dossier
-from fairbench_dossiers.question import HIGH, LOW, LendingQuestion
-from fairbench_dossiers.selection import Unknown, unknown_of
+from fairbench_dossiers.question import HIGH, LendingQuestion
+from fairbench_dossiers.selection import refuse_weights, unknown_of
 
 # Of a group: its difference, and the influence of each row, which is its contribution (n,) to the
 # error, times n, with a mean of 0.
@@ -95,14 +95,14 @@ def lending(
     UserError : if the options do not tell which decision, or which scores, are good for a person,
         or a value is invalid.
     """
-    if options.weight or options.cluster:
-        raise UserError("weight= and cluster=: this dossier counts people, so leave them out")
+    refuse_weights(options)
     plain = {field.name: getattr(options, field.name) for field in fields(Options)}
     without_score = {"score": ""} if options.prediction else {}  # scores may then be any numbers
     audit_options = Options(**plain | without_score | {"purpose": "lending"})
     table = read_audit_table(audit_options, frame=frame, decisions_alone=True)
     answered = unknown_of({name: table.groups[name] for name in options.group}, unknown)
-    groups = {name: _known_groups(name, table, answered) for name in table.groups}
+    known = answered.of(table.groups)
+    groups = {name: _known_groups(name, of, known[name]) for name, of in table.groups.items()}
     singles = {name: groups[name] for name in options.group}
     references = {name: str(of_name.cat.categories[0]) for name, of_name in groups.items()}
     ratios, odds, best = list[Row](), list[Row](), list[Row]()
@@ -114,7 +114,7 @@ def lending(
     sure = [*table.read_as]
     if options.score:
         values[options.score] = ColumnRef(options.path.name, options.score).numbers(frame)
-        high = _good_side(options, table, values[options.score])
+        high = _good_side(options, table)
         sure.append(f"{'High' if high else 'Low'} '{options.score}' is good for a person.")
         best = list(_best(values[options.score], singles, options.quantiles, high=high))
     segments = list(_segments(singles, table))
@@ -168,7 +168,7 @@ def lending(
     return dossier("lending", document, options, answers, day, without=missing)
 
 
-def _known_groups(name: str, table: AuditTable, answered: Unknown) -> pd.Series:
+def _known_groups(name: str, groups: pd.Series, rows: Mask) -> pd.Series:
     """Return the groups of an attribute, or of a combination, of the people for whom it is known.
 
     Returns
@@ -179,10 +179,8 @@ def _known_groups(name: str, table: AuditTable, answered: Unknown) -> pd.Series:
     ------
     UserError : fewer than two groups are known.
     """
-    rows = np.logical_and.reduce([answered.known[part] for part in name.split(CROSSED)])
-    groups = table.groups[name].reset_index(drop=True)
     reference = str(groups.cat.categories[0])
-    groups = groups[rows].cat.remove_unused_categories()
+    groups = groups.reset_index(drop=True)[rows].cat.remove_unused_categories()
     names = list(map(str, groups.cat.categories))
     if len(names) < 2:
         raise UserError(f"{name}: fewer than two groups are known: name a column that has more")
@@ -191,17 +189,12 @@ def _known_groups(name: str, table: AuditTable, answered: Unknown) -> pd.Series:
     return groups
 
 
-def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bool:
+def _good_side(options: LendingQuestion, table: AuditTable) -> bool:
     """Return whether high scores are good for a person; refuse options that do not tell."""
     if not options.prediction:
         return bool(table.direction.good)
     if not options.good_scores:
-        told = {
-            side: number(float(score[rows].mean())) if rows.any() else "unknown"
-            for side, rows in {"granted": table.favoured, "refused": ~table.favoured}.items()
-        }
-        told |= {"file": options.path.name, "score": options.score, "word": table.granted}
-        raise UserError(_said("which_side", high=HIGH, low=LOW, **told))
+        raise UserError(_said("which_side", file=options.path.name, score=options.score))
     return options.good_scores == HIGH
 
 
@@ -411,7 +404,7 @@ def _sections(
             yield Section(f"Adverse impact ratio by {part}", [table])
     for measure in measures:
         means = [row for row in data["means"] if row["measure"] == measure]
-        blocks = [_mean_table(means)]
+        blocks = [named_table(_PAGE, "means", list(map(_of_differences, means)), fewest=ROWS)]
         if options.factors:
             others = [_of_differences(row) for row in means if row["group"] != row["reference"]]
             blocks.append(named_table(_PAGE, "given", others, factors=options.factors))
@@ -435,18 +428,6 @@ def _ratio_figure(ratios: Sequence[Row]) -> Iterator[Figure]:
     if lines:
         svg = forest("adverse impact ratio", [lines], span=(0.0, 1.5), mark=FOUR_FIFTHS)
         yield Figure("adverse impact ratios", [svg], caption=_said("figure"))
-
-
-def _mean_table(means: Sequence[Row]) -> Table:
-    """Return the table of each group's mean, and its difference from the reference's."""
-    table = named_table(_PAGE, "means", list(map(_of_differences, means)), fewest=ROWS)
-    if max((abs(row["mean"][0]) for row in means), default=0) < 100:
-        return table
-    columns = [
-        replace(column, decimals=1) if column.title in ("mean", "difference") else column
-        for column in table.columns
-    ]
-    return replace(table, columns=columns)
 
 
 def _of_differences(row: Row) -> Row:

@@ -35,8 +35,8 @@ class DossierOptions:
 
     Attributes
     ----------
-    facts : A file of what no prediction can tell, in lines such as 'contact: us@example.org', or in
-        JSON. The dossier names what is missing.
+    facts : A file of what no prediction can tell, in lines such as 'contact: us@example.org'. The
+        dossier names what is missing.
     """
 
     facts: str = option("", shown="FILE", main=True)

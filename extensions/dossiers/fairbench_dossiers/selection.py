@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,9 @@ def ll144(
     ------
     UserError : if a column is missing, or is not what the options say.
     """
-    _refuse_others(options)
+    refuse_weights(options)
+    if options.within:
+        raise UserError("within=: these rules compare groups of everyone, so leave it out")
     median = None
     if options.score and not options.prediction and not at_threshold:
         selected, median, said = _beyond_median(options, frame)
@@ -77,9 +79,9 @@ def ll144(
         nobody = "nobody of a known category was selected"
     sex, race = options.group
     labels = {of: groups_of(frame[of], ColumnRef(options.path.name, of)) for of in options.group}
-    answered, known = _known(labels, unknown)
-    both = f"{sex}{CROSSED}{race}"
+    answered, both = unknown_of(labels, unknown), f"{sex}{CROSSED}{race}"
     labels[both] = combine([labels[sex], labels[race]])
+    known = answered.of(labels)
     categories = _categories(labels, selected, known, nobody=nobody)
     small = [c for each in categories.values() for c in each if c["share"] < SMALLEST_SHARE]
     excluded = [] if keep_small else sorted(small, key=lambda category: -category["rows"])
@@ -141,12 +143,10 @@ def ll144(
     return dossier("ll144", tables, options, answers, day, **how)
 
 
-def _refuse_others(options: Options) -> None:
-    """Refuse options that rules which count everyone once do not take."""
+def refuse_weights(options: Options) -> None:
+    """Refuse options that a dossier which counts everyone once does not take."""
     if options.weight or options.cluster:
-        raise UserError("weight= and cluster=: these rules count people, so leave them out")
-    if options.within:
-        raise UserError("within=: these rules compare groups of everyone, so leave it out")
+        raise UserError("weight= and cluster=: this dossier counts people, so leave them out")
 
 
 def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, str]:
@@ -195,6 +195,11 @@ class Unknown:
     known: Mapping[str, Mask]
     answers: Mapping[str, Mapping[str, int]]
 
+    def of(self, names: Iterable[str]) -> dict[str, Mask]:
+        """Return attribute, or combination -> (n,) whether all that it consists of is known."""
+        parts = {name: [self.known[part] for part in name.split(CROSSED)] for name in names}
+        return {name: np.logical_and.reduce(known) for name, known in parts.items()}
+
     @property
     def sentences(self) -> list[str]:
         """What was taken for unknown, a sentence for each attribute where anything was."""
@@ -205,14 +210,9 @@ class Unknown:
             if answers
         ]
 
-    @property
-    def surprising(self) -> bool:
-        """Whether an answer was taken for unknown that is more than a blank."""
-        return any(set(answers) - {MISSING} for answers in self.answers.values())
-
 
 def unknown_of(groups: Mapping[str, pd.Series], more: Sequence[str]) -> Unknown:
-    """Return whose category is not known.
+    """Return whose category is not known, with a warning if an answer says so, and not a blank.
 
     Parameters
     ----------
@@ -235,18 +235,10 @@ def unknown_of(groups: Mapping[str, pd.Series], more: Sequence[str]) -> Unknown:
         silent = {x for x in labels[name] if says_nothing(x) or plain_answer(x) in also}
         known[name] = ~text.isin(silent).to_numpy()
         answers[name] = dict(Counter(text[~known[name]]).most_common())
-    return Unknown(known, answers)
-
-
-def _known(groups: Mapping[str, pd.Series], more: Sequence[str]) -> tuple[Unknown, dict[str, Mask]]:
-    """Return whose group is not known, with a warning; and whose is, of each two together, too."""
-    answered = unknown_of(groups, more)
-    if answered.surprising:
-        warn(" ".join(answered.sentences))
-    known = dict(answered.known)
-    for first, second in combinations(groups, 2):
-        known[f"{first}{CROSSED}{second}"] = known[first] & known[second]
-    return answered, known
+    unknown = Unknown(known, answers)
+    if {*chain(*answers.values())} - {MISSING}:
+        warn(" ".join(unknown.sentences))
+    return unknown
 
 
 def _categories(
@@ -327,11 +319,14 @@ def four_fifths(
     options, frame, human_answers, day : as for :func:`ll144`; groups may be of any attributes.
     unknown : further answers that mean that a group is not known, such as ``prefer not to say``.
     """
-    _refuse_others(options)
+    refuse_weights(options)
+    if options.within:
+        raise UserError("within=: these rules compare groups of everyone, so leave it out")
     table = read_audit_table(options, frame=frame, decisions_alone=True)
     if not table.groups:
         raise UserError(f"{options.path.name}: no two groups to compare")
-    answered, known = _known({name: table.groups[name] for name in options.group}, unknown)
+    answered = unknown_of({name: table.groups[name] for name in options.group}, unknown)
+    known = answered.of(table.groups)
     categories = _categories(table.groups, table.favoured, known, references=table.references)
     in_order = list(chain.from_iterable(categories.values()))
     differences = [_difference(of, categories[of["attribute"]]) for of in in_order]

@@ -87,11 +87,6 @@ def _people(place: Place) -> Any:
     return about, _bytes({"target": people.target}), people.sensitive.to_csv()
 
 
-def _figures(place: Place) -> None:
-    if damaged := place.one.damaged_figures():
-        raise UserError(", ".join(damaged))
-
-
 def _listed(place: Place) -> Any:
     if not (known := Catalogue(place.results).runs):
         raise UserError("left out")
@@ -116,8 +111,6 @@ _CODE = "notes/code.json"
 KINDS = (
     Kind("environment.json", _RUN + runs.LAST, _listed),
     *(Kind(name, _RUN + runs.TABLES, partial(_file, name)) for name in FILES),
-    Kind("a figure", _RUN + "figures/*.png", _figures),
-    Kind("list of figures", _RUN + f"figures/{runs.DRAWN}", _figures),
     Kind("note of MLflow", f"results/{NOTE}", partial(_sealed, f"results/{NOTE}"), False),
     Kind("rows of a split", "results/splits/*.parquet", lambda at: at.one.predictions().to_csv()),
     Kind("people", "results/data/*.parquet", _people),

@@ -119,7 +119,7 @@ def missing(folder: Path) -> Iterator[str]:
         if not run.environment:
             yield f"{path.name}: not finished"
             continue
-        yield from (f"{run.id}: {name}" for name in [*run.damaged_files(), *run.damaged_figures()])
+        yield from (f"{run.id}: {name}" for name in run.damaged_files())
         if not rows_stored(results, run.environment["rows"]):
             yield f"{run.id}: rows"
         if stored_people(results, run.environment["data"]) is None:

@@ -49,7 +49,7 @@ from fairbench.experiments.execute import carry_out
 from fairbench.results import catalogue, tables
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import Parts
-from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store
+from fairbench.results.runs import LAST, CorruptCellError, Run, Store
 from fairbench.results.upkeep import MANIFEST, read_sweeps, unpack
 from fairbench.tracking.importer import NOTE, read_note
 from fairbench_label.session import StateFile
@@ -319,7 +319,6 @@ class Place(commands.Place):
             ),
             "sweeps/2026-01-01/sweep.json": json.dumps({"name": "method=baseline"}),
             NOTE: sealed_json(note),
-            f"runs/{self.runs[0]}/figures/{DRAWN}": sealed_json({"files": {"a.png": "0" * 64}}),
         }.items():
             path = self.results / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -371,7 +370,6 @@ READ: Mapping[str, tuple[Read, ...]] = {
     "rows of a split": (lambda at, run: _run(at, run).predictions(),),
     "people": (lambda at, run: _run(at, run).people(),),
     "cell": (lambda at, run: [Store(at.results).read(cell) for cell in _run(at, run).cells()],),
-    "list of figures": (lambda at, run: _run(at, run).damaged_figures(),),
     "outcomes of a sweep": (lambda at, run: read_sweeps(at.results),),
     "note of MLflow": (lambda at, run: read_note(at.results, {"a": "b"}, (1,)),),
     "trials": (lambda at, run: tuning.stored_trials(_study(at), [_SEARCHED]),),

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.core.errors import UserError, refused
-from fairbench.core.files import names_in, naming, remove
+from fairbench.core.files import is_folder, names_in, naming, remove
 from fairbench.core.processes import Worker, call_with, failure, using
 from fairbench.core.text import said
 from fairbench.experiments import pipeline
@@ -179,7 +179,7 @@ def plan_run(cfg: DictConfig | Config) -> Plan:
         name=run.name,
         cells=tuple(cell.id for cell in by_fold),
         finished=finished,
-        drawn=run.writer.has_figures(),
+        drawn=is_folder(run.folder.figures),
         cost_key=run.study.cost_key,
         rows=run.cells[0].fold.rows,
         noted=noted,

@@ -244,7 +244,7 @@ def finish(
 
 def _draw(run: PlannedRun, draw: DrawFigures | None, metrics: pd.DataFrame | None = None) -> None:
     """Draw a run's figures, if it is to have any and has none; its stored metrics by default."""
-    if draw and not run.writer.has_figures():
+    if draw and not is_folder(run.folder.figures):
         with run.writer.drawing() as temporary:
             drawn_metrics = run.folder.all_metrics() if metrics is None else metrics
             draw(drawn_metrics, run.name, run.protect, temporary)
@@ -653,8 +653,9 @@ Difference: TypeAlias = "tuple[str, str, float]"
 def mend(run: Run, typed: Mapping[str, str], draw: DrawFigures) -> list[str]:
     """Make damaged files of a run again from its cells; return their paths.
 
-    These are its own, the people and the rows that it shares with others, and figures that there
-    are. `typed` are options of the command line, which name the files that are read.
+    These are its own, the people and the rows that it shares with others. Figures that there are,
+    are drawn again then. `typed` are options of the command line, which name the files that are
+    read.
 
     Raises
     ------
@@ -663,15 +664,13 @@ def mend(run: Run, typed: Mapping[str, str], draw: DrawFigures) -> list[str]:
     damaged = sorted({runs.place_of(run.path, name) for name in run.damaged_files()})
     damaged += tables.damaged_people(run.results, run.environment["data"])
     damaged += tables.damaged_rows(run.results, run.environment["rows"])
-    figures = is_folder(run.figures)
-    if figures:
-        damaged += [run.figures / name for name in run.damaged_figures()]
     if damaged:
         planned = _prepared(run, typed)
         if (planned.id, planned.fingerprint) != (run.id, run.environment["fingerprint"]):
             paths = ", ".join(map(str, damaged))
             raise UserError(said("experiments", "other_code", files=paths, run=run.id))
-        _within_bounds(run, lambda: finish([planned], draw=draw if figures else None))
+        drawn = draw if is_folder(run.figures) else None
+        _within_bounds(run, lambda: finish([planned], draw=drawn))
     return list(map(str, damaged))
 
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 LAST = "environment.json"
 TABLES = "tables.zip"  # has the files of a run but its record and its figures
 FIGURES = "figures"
-DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
 _META = b"fairbench"  # the entry of a table's metadata that is ours
 WRITTEN = "written"  # index entry: when the record was written, in seconds since 1970
 
@@ -369,18 +368,6 @@ class Run:
         sums = self.environment["files"]
         return [name for name in records.FILES if _sum(self.path, name) != sums.get(name)]
 
-    def damaged_figures(self) -> list[str]:
-        """Return which of its figures are missing or not as they were drawn."""
-        present = {*files.names_in(self.figures)[0]} - {DRAWN}
-        try:
-            drawn = files.unsealed_json(read_bytes(self.figures / DRAWN))["files"]
-            if not records.are_strings(drawn) or any(Path(name).name != name for name in drawn):
-                raise files.DamagedError("no list of files in the folder")
-        except files.UNREADABLE:
-            return sorted({*present, DRAWN})
-        of_both = sorted({*present, *drawn})
-        return [name for name in of_both if not _intact(self.figures / name, drawn)]
-
 
 def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str, Any]:
     """Return the record of a run's folder; empty if the run is not finished.
@@ -474,14 +461,7 @@ def write_stored(folder: Path, contents: Mapping[str, bytes], *, lasting: bool =
 def is_of_figures(name: str) -> bool:
     """Say whether a file of this name is one of those in a folder of figures."""
     name = files.half_of(name) or name
-    return name == DRAWN or name.endswith(".png")
-
-
-def _intact(path: Path, sums: Mapping[str, str]) -> bool:
-    try:
-        return sha256(read_bytes(path, most_memory())) == sums.get(path.name)
-    except OSError:
-        return False
+    return name.endswith(".png") or name == "manifest.json"  # which earlier versions wrote
 
 
 def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
@@ -518,7 +498,7 @@ def read_summaries(runs: Sequence[Run]) -> Iterator[pd.DataFrame]:
             yield pd.concat([run.summary().assign(run=run.id) for run in some], ignore_index=True)
 
 
-_AGAIN, _DRAWN_AGAIN = "it is made again from the cells", "they are drawn again"
+_AGAIN = "it is made again from the cells"
 
 
 class RunWriter(Run):
@@ -562,15 +542,6 @@ class RunWriter(Run):
             with Store(self.results).lock(self.id):
                 seal_run(self.path, {**record, "purpose": purpose}, record["files"])
 
-    def has_figures(self) -> bool:
-        """Say whether the run's figures are there and whole; damaged ones are set aside."""
-        if not files.is_folder(self.figures):
-            return False
-        if self.damaged_figures():
-            set_aside(self.figures, _DRAWN_AGAIN)
-            return False
-        return True
-
     @contextlib.contextmanager
     def drawing(self) -> Iterator[Path]:
         """Yield a folder that becomes the run's figures when the block succeeds."""
@@ -579,9 +550,6 @@ class RunWriter(Run):
             files.make_folder(folder)
             try:
                 yield folder
-                names = files.names_in(folder)[0]
-                drawn = {name: sha256(read_bytes(folder / name, most_memory())) for name in names}
-                files.write_text(folder / DRAWN, files.sealed_json({"files": drawn}, indent=1))
                 with contextlib.suppress(OSError):  # another process has drawn the same ones
                     files.rename(folder, FIGURES)
             finally:
@@ -590,7 +558,7 @@ class RunWriter(Run):
     def remove_figures(self) -> None:
         """Remove the run's figures; a folder that holds anything else is set aside."""
         if not files.remove_folder(self.figures, is_of_figures):
-            set_aside(self.figures, _DRAWN_AGAIN)
+            set_aside(self.figures, "they are drawn again")
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

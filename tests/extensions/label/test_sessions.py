@@ -17,7 +17,6 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import LEVEL
 from fairbench.evaluation.table import setting_text, values_of
-from fairbench.inference.posterior import Beta
 from fairbench.inference.rates import rate_limits, rate_sequence
 from fairbench_label import estimates, questions
 from fairbench_label.session import PREDICTED, Answer, Session, State, open_session

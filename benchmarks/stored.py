@@ -12,7 +12,7 @@ from typing import Any
 
 from fairbench.core.files import sealed, sha256
 from fairbench.core.text import digest
-from fairbench.results.record import FILES, GROUPS, UNVERIFIED, VERIFIED, run_name
+from fairbench.results.record import FILES, GROUPS, described_by
 from fairbench.results.runs import TABLES, seal_run, stored
 from fairbench.results.upkeep import FORMAT, MANIFEST, VERSION
 
@@ -31,11 +31,7 @@ def configured(known: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str
         if not option and group in GROUPS and isinstance(value, str):
             option = "name"
         config[group] = {**config[group], option: value} if option else value
-    choices = {group: config[group]["name"] for group in GROUPS}
-    if config["dataset"].get(VERIFIED) is False:
-        choices["dataset"] += UNVERIFIED
-    named = {"name": run_name(choices), "choices": choices, "seed": config["seed"]}
-    return {**known, **named, "config": config}
+    return {**known, **described_by(config), "config": config}
 
 
 def run_of(record: Mapping[str, Any]) -> str:

@@ -253,14 +253,24 @@ class Catalogue:
 
     def __repr__(self) -> str:
         """Return the first few runs as a table of text, with the columns of a notebook's."""
-        title, table = _title_and_table(list(self), str(self.folder), _MOST_LINES)
+        title, table = self._title_and_table()
         return f"{title}\n{table.to_string(index=False)}" if len(table) else title
 
     def _repr_html_(self) -> str:
         """Return the runs as a notebook shows them."""
         from fairbench.results.tables import titled_html
 
-        return titled_html(*_title_and_table(list(self), str(self.folder), _MOST))
+        return titled_html(*self._title_and_table())
+
+    def _title_and_table(self) -> tuple[str, pd.DataFrame]:
+        """Return a table of the first runs, and a title that says how many there are in all."""
+        import pandas as pd
+
+        title = f"{counted(len(self), 'finished run')} in {self.folder}"
+        if len(self) > _MOST:
+            title += f", of which the first {_MOST} are shown; select(...) chooses others"
+        table = pd.DataFrame([dict(_row(run)) for run in list(self)[:_MOST]])
+        return title, table.dropna(axis=1, how="all").fillna("")
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per run: id, name, choices, protected attributes, seed, every option."""
@@ -272,18 +282,10 @@ class Catalogue:
             | {key: value for key, value in flat(run.config).items() if "." in key}
             for run in self
         ]
-        return pd.DataFrame([{key: _cell(row[key]) for key in row} for row in rows])
-
-
-def _cell(value: object) -> object:
-    """Return an option's value for a table, with control characters and huge integers escaped."""
-    if isinstance(value, str):
-        return visible(value)
-    return value if type(value) is not int or abs(value) < _HUGE else str(value)
+        return pd.DataFrame(rows)
 
 
 _MOST_LISTED = 5  # finished runs, or values of an option, in an error
-_HUGE = 2**53  # from which not every whole number is one of floating point
 
 
 def comparable_sets(runs: Sequence[Run]) -> list[list[Run]]:
@@ -343,30 +345,13 @@ def _read(texts: str) -> list[Any]:
     return [*values, *texts.split(",")]
 
 
-_MOST = 50  # runs in one table of a notebook
-_MOST_LINES = 20  # runs in one table of a terminal
+_MOST = 20  # runs in one table
 _OF_EVERYONE = ("error_rate", "log_loss", "rmse")
 _GAPS = (
     *("equalized_odds", "statistical_parity"),
     *("equal_opportunity_class_mean", "statistical_parity_class_mean"),
 )
-_IF_THEY_DIFFER = ("learner", "intervention", "seed")
 _CHOICES = ("dataset", "learner", "intervention", "method")
-
-
-def _title_and_table(runs: Sequence[Run], folder: str, most: int) -> tuple[str, pd.DataFrame]:
-    """Return a table of the first `most` runs, and a title that says how many there are in all."""
-    import pandas as pd
-
-    table = pd.DataFrame([dict(_row(run)) for run in runs[:most]])
-    constant_columns = [
-        name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2
-    ]
-    table = table.drop(columns=constant_columns)
-    title = f"{counted(len(runs), 'finished run')} in {folder}"
-    if len(runs) > most:
-        title += f", of which the first {most} are shown; select(...) chooses others"
-    return title, table.dropna(axis=1, how="all").fillna("") if len(table) else table
 
 
 def _row(run: Run) -> Iterator[tuple[str, str | int]]:
@@ -399,7 +384,8 @@ _PER_RUN = 10_000  # bytes of an index that are read at most, for each run
 _LEAST = 1 << 20  # bytes of an index that are read in any case
 _PLAIN, _NESTED = tuple(records.SUMMARY), "config"  # of which runs share the parts
 Stamp = tuple[int, int, int, int]  # of a file: inode, bytes, when changed, when anything did (ns)
-Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run whose record is damaged
+# What `described_by` returns, SUMMARY, the configuration and WRITTEN; nothing of a damaged record.
+Listed = dict[str, Any]
 
 
 def _listed_runs(results: Path) -> list[Run]:
@@ -440,9 +426,13 @@ def _stamps(folder: Path) -> dict[str, Stamp]:
 
 def _summary(path: Path, stamp: Stamp, parts: records.Parts) -> Listed:
     """Return the entries of a run's record for the index; empty if it is damaged."""
-    if not (record := read_environment(path, parts)):
-        return {}
-    return {**{name: record.get(name) for name in (*_PLAIN, _NESTED)}, WRITTEN: stamp[2] / 1e9}
+    record = read_environment(path, parts)
+    return _entry({name: record.get(name) for name in (*_PLAIN, _NESTED)}, stamp) if record else {}
+
+
+def _entry(parts: Mapping[str, Any], stamp: Stamp) -> Listed:
+    """Return all by which a run is listed, of what is kept of it."""
+    return {**records.described_by(parts[_NESTED]), **parts, WRITTEN: stamp[2] / 1e9}
 
 
 def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: records.Parts) -> dict[str, Listed]:
@@ -461,13 +451,11 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: records.Parts) -> d
                 return {}
             if tuple(stamp) == stamps.get(run):
                 plain = zip(records.SUMMARY.items(), places, strict=True)
-                listed[run] = {
-                    **{name: part(name, place, check) for (name, check), place in plain},
-                    _NESTED: {
-                        name: part(name, config[name], records.CONFIG[name]) for name in config
-                    },
-                    WRITTEN: stamp[2] / 1e9,
+                kept = {name: part(name, place, check) for (name, check), place in plain}
+                kept[_NESTED] = {
+                    name: part(name, config[name], records.CONFIG[name]) for name in config
                 }
+                listed[run] = _entry(kept, stamp)
         return listed
     except UNREADABLE:
         return {}

@@ -96,14 +96,6 @@ def _is_component(value: object) -> bool:
     return _fits(value, _COMPONENT)
 
 
-def _are_choices(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.keys() == set(GROUPS)
-        and all(map(_is_component, value.values()))
-    )
-
-
 def _is_plain(value: object, deepest: int = _DEEPEST) -> bool:
     """Say whether a value is plain data: a number, a text, or lists and mappings of these.
 
@@ -167,9 +159,6 @@ def _are_numbers(value: object) -> bool:
 
 # The entries of a record by which runs are listed and selected, beside its configuration.
 SUMMARY: Mapping[str, Check] = {
-    "name": _is_text,
-    "choices": _are_choices,
-    "seed": _is_count,
     "protect": _is_name,
     "data": is_id,
     "rows": is_id,
@@ -236,17 +225,21 @@ def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]
     summary = {
         name: parts.shared(name, values.get(name), check)[0] for name, check in SUMMARY.items()
     }
-    choices = {group: str(config[group]["name"]) for group in GROUPS}
-    if config["dataset"].get(VERIFIED) is False:
-        choices["dataset"] += UNVERIFIED
-    if summary["choices"] != choices or summary["name"] != run_name(choices):
-        raise DamagedError("its names are not those of its configuration")
-    if summary["seed"] != config["seed"]:
-        raise DamagedError("its seed is not that of its configuration")
+    described = described_by(config)
+    if any(values.get(name) != own for name, own in described.items()):
+        raise DamagedError("its names or its seed are not those of its configuration")
     for name, check in (*_REST.items(), *_LATER.items()):
         if (name in values or name in _REST) and not check(values.get(name)):
             raise DamagedError(f"{name} is none")
-    return {**values, **summary, "config": config}
+    return {**values, **described, **summary, "config": config}
+
+
+def described_by(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a record that follow from its configuration."""
+    choices = {group: str(config[group]["name"]) for group in GROUPS}
+    if config["dataset"].get(VERIFIED) is False:
+        choices["dataset"] += UNVERIFIED
+    return {"name": run_name(choices), "choices": choices, "seed": config["seed"]}
 
 
 def run_name(chosen: Mapping[str, str]) -> str:

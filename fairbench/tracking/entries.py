@@ -7,7 +7,7 @@ here alone:
 ``headline/...``       error and log loss, under the name of the metric that they are
 ``parity/...``         gaps between the groups of the protected attribute, whichever it is
 ``abstention/...``     curves; the step is the percentage of people abstained on
-``consistency/...``    curves; the step is a percentile of people, or a hyperparameter's value
+``consistency/...``    how people's uncertainties vary; the step is a percentile of people
 ``<metric>``           of everyone
 ``<attribute>/...``    of the protected attribute: further gaps, and each group's metrics
 ====================== =============================================================================
@@ -30,7 +30,6 @@ from fairbench.evaluation.abstention import OBJECTIVES
 from fairbench.evaluation.summary import HEADLINES, task_of
 from fairbench.evaluation.table import DEBIASED, SETTINGS, VALUE, setting_words
 from fairbench.experiments.configuration import full_name
-from fairbench.experiments.contracts import variant_label
 from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, declared
 from fairbench.results.runs import Run
 
@@ -200,9 +199,8 @@ def logged_metrics(folder: Run, summary: pd.DataFrame | None = None) -> list[Log
     values = dict(_values(means, protect))
     aligned, gaps = dict(_aligned_values(values, protect, task)), _gap_names(protect, task)
     single = {name: value for name, value in values.items() if name not in gaps} | aligned
-    varied = _consistency_curves(means, folder.config.get("consistency") or {}, task)
-    curves = [*_abstention_curves(means, protect), *varied]
-    return [*(LoggedMetric(name, value) for name, value in single.items()), *curves]
+    points = (LoggedMetric(name, value) for name, value in single.items())
+    return [*points, *_curves(means, protect)]
 
 
 def values_of_evaluation(table: pd.DataFrame) -> dict[str, float]:
@@ -302,50 +300,17 @@ def _end_name(name: str, end: str) -> str:
     return f"{name if len(name) <= longest else _shortened(name, longest)} {end}"
 
 
-def _abstention_curves(means: Sequence[Any], protect: str) -> Iterator[LoggedMetric]:
-    """Yield error and gaps of the people who are left, by the percentage abstained on.
+def _curves(means: Sequence[Any], protect: str) -> Iterator[LoggedMetric]:
+    """Yield error and gaps of the people who are left, and how much people's uncertainties vary.
 
-    A step of MLflow is a whole number: shares between two percentages are left to the file.
+    The former by the percentage abstained on, the latter by the percentile of people. A step of
+    MLflow is a whole number: points between two are left to the file.
     """
     for row in _own_means(means, protect):
         if not row.group and "rate" in row.settings and "feature" not in row.settings:
             yield from _point(ABSTENTION, row, "rate")
-
-
-def _consistency_curves(
-    means: Sequence[Any], consistency: Mapping[str, Any], task: str
-) -> Iterator[LoggedMetric]:
-    """Yield how a varied hyperparameter changes people's uncertainties, and other metrics.
-
-    The former by the percentile of people; the latter by the value of the hyperparameter where all
-    are whole numbers, which steps of MLflow are, and else by the value's number from 1.
-
-    Parameters
-    ----------
-    consistency : the part of a run's configuration with the varied hyperparameter and its values.
-    task : the result of :func:`fairbench.evaluation.summary.task_of`.
-    """
-    everyone = [row for row in means if not row.attribute and not row.group]
-    for row in everyone:
-        if not row.variant and "quantile" in row.settings:
+        if not row.attribute and "quantile" in row.settings:
             yield from _point(CONSISTENCY, row, "quantile")
-    values = list(consistency.get("values") or [])
-    if values:
-        option = str(consistency["vary"])
-        whole = all(type(value) is int for value in values)  # as steps of MLflow are
-        steps = values if whole else list(range(1, len(values) + 1))
-        last = option.rpartition(".")[2]  # without its group
-        varied = last if steps == values else f"{last} by number"
-        labels = {
-            variant_label(option, value): step for value, step in zip(values, steps, strict=True)
-        }
-        meant = HEADLINES[task]
-        curve_metrics = (meant["error"], meant["log loss"], "predictive_uncertainty")
-        for row in everyone:
-            chosen = row.metric in curve_metrics and row.statistic == VALUE
-            if chosen and row.variant in labels and isfinite(row.mean):
-                name = _metric_name([CONSISTENCY, varied, row.metric])
-                yield LoggedMetric(name, row.mean, labels[row.variant])
 
 
 def _point(kind: str, row: Any, at: str) -> Iterator[LoggedMetric]:

@@ -140,43 +140,28 @@ def test_abstention_is_a_curve_over_the_percentage_abstained_on():
     mine = table["metric"].eq("abstention_error_rate") & table["group"].eq("")
     half = table.assign(repeat=1, value=table["value"].where(~mine, table["value"] / 2))
     both = pd.concat([table, half], ignore_index=True)
-    points = list(entries._abstention_curves(means(both), "age"))
+    points = list(entries._curves(means(both), "age"))
     expected = dict(zip(table.loc[mine, "rate"], table.loc[mine, "value"], strict=True))
     errors = {point.step: point.value for point in points if point.name == "abstention/error_rate"}
     # The mean of a value and its half.
     assert errors == pytest.approx({round(100 * r): 0.75 * v for r, v in expected.items()})
     names = {point.name for point in points}
     assert {"abstention/statistical_parity", "abstention/equalized_odds"} <= names
-    assert list(entries._abstention_curves(means(table), "sex")) == []
+    assert list(entries._curves(means(table), "sex")) == []
     # A share between two percentages is left to the file.
     odd = table.assign(rate=table["rate"].replace(0.05, 0.055))
-    assert {p.step for p in entries._abstention_curves(means(odd), "age")} == {*errors} - {5}
+    assert {p.step for p in entries._curves(means(odd), "age")} == {*errors} - {5}
 
 
-@pytest.mark.parametrize(
-    ("values", "name", "steps"),
-    [
-        ([2, 4], "consistency/max_depth/error_rate", [2, 4]),
-        ([0.5, 0.25], "consistency/max_depth by number/error_rate", [1, 2]),
-    ],
-)
-def test_consistency_is_a_curve_over_people_and_one_over_the_values_varied(values, name, steps):
+def test_consistency_is_a_curve_over_people():
     own = metrics_of("ab")
-    parts = {f"max_depth={value}": own["value"] / (i + 2) for i, value in enumerate(values)}
-    varied = [own.assign(variant=name, value=value) for name, value in parts.items()]
     spread = own.iloc[:2].assign(
         metric="consistency_sd", attribute="", group="", value=[0.1, 0.3], quantile=[0.25, 0.95],
         variants=2,
     )  # fmt: skip
-    table = pd.concat([own, *varied, spread], ignore_index=True)
-    about = {"vary": "learner.max_depth", "values": values}
-    rows = means(table)
-    points = {(p.name, p.step): p.value for p in entries._consistency_curves(rows, about, "binary")}
-    assert points["consistency/sd", 25] == pytest.approx(0.1)
-    assert points["consistency/sd", 95] == pytest.approx(0.3)
-    error = logged(own)["error_rate"]
-    for i, step in enumerate(steps):
-        assert points[name, step] == pytest.approx(error / (i + 2))
+    rows = means(pd.concat([own, spread], ignore_index=True))
+    points = [point for point in entries._curves(rows, "age") if "consistency" in point.name]
+    assert points == [("consistency/sd", pytest.approx(0.1), 25), ("consistency/sd", 0.3, 95)]
     assert not [name for name, _ in entries._values(rows, "age") if "consistency" in name]
 
 

@@ -359,9 +359,14 @@ class Quantity:
         """Return the K numbers (groups, K, ...) that it needs of sums (..., G, WIDTH)."""
         return np.asarray(np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1)))
 
-    def counts(self, numbers: Floats) -> Pair | Sums:
-        """Return numbers as `of` returns them as counts, or sums, without an expected share."""
-        return Pair.of(numbers, np.nan) if self.metric else Sums(*numbers[0])
+    def counts(self, numbers: Floats, share: ArrayLike = np.nan) -> Pair | Sums:
+        """Return numbers as `of` returns them as sums, or as the counts of both groups of a gap.
+
+        Parameters
+        ----------
+        share : the share that the first group is to have, where evidence is asked of counts.
+        """
+        return Pair.of(numbers, share) if self.metric else Sums(*numbers[0])
 
     def value(self, numbers: Floats) -> Floats:
         """Return the gap, or the mean, of numbers as `of` returns them; NaN where there is none."""
@@ -373,20 +378,6 @@ class Quantity:
         """Return the first group's share of the groups' rows; about even where there are none."""
         sizes = self.of(sums)[:, 0]
         return np.asarray((sizes[0] + 1) / (sizes.sum(axis=0) + len(sizes)))
-
-    def pair(self, sums: Floats, share: ArrayLike) -> Pair:
-        """Return the counts of both groups of a gap, and the share that the first is to have."""
-        return Pair.of(self.of(sums), share)
-
-    def since(self, before: Floats, after: Floats) -> Pair | Sums:
-        """Return its counts, or sums, of the rows that came between two marks.
-
-        Parameters
-        ----------
-        before, after : (..., G, WIDTH) the sums at the earlier and at the later mark.
-        """
-        added = after - before
-        return self.pair(added, self.share(before)) if self.metric else Sums(*self.of(added)[0])
 
 
 def rate_parts(metric: str) -> Floats:
@@ -637,7 +628,7 @@ def _bounds_so_far(quantity: Quantity, state: WatchState, sums: Floats) -> Bound
     if not quantity.metric:
         _, lower, upper = Sums(*quantity.of(sums)[0]).limits(reach)
         return Bounds(lower, upper)
-    pair = quantity.pair(sums, state.shares[quantity.name])
+    pair = Pair.of(quantity.of(sums), state.shares[quantity.name])
     found = np.full((2, len(sums)), np.nan)
 
     def exact(marks: Rows) -> tuple[Floats, Floats]:
@@ -673,7 +664,8 @@ def _first_alarms(
 
     def alarms_among(kind: str, start: Rows, stop: Rows) -> Iterator[Alarm]:
         """Yield the alarm of the first of some pairs of marks (P,) that gives one."""
-        since = quantity.since(sums[start], sums[stop])
+        added, share = sums[stop] - sums[start], quantity.share(sums[start])
+        since = quantity.counts(quantity.of(added), share)
         lower, upper = bounds[kind].at(start)
         for pair in np.flatnonzero(since.outside(lower, upper, reach[start]))[:1]:
             mark, limits = marks[stop[pair]], since.at(pair).limits(reach[start[pair]])
@@ -710,7 +702,7 @@ def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Mileston
     pairs = []
     for gap in gaps:
         sums = np.array([mark.counts[gap.attribute] for mark in without])
-        pairs.append(gap.pair(sums, state.shares[gap.name]))
+        pairs.append(Pair.of(gap.of(sums), state.shares[gap.name]))
     together = Pair(*np.moveaxis(np.array(pairs), 1, 0)).limits(log_evidence_needed(gaps[0].risk))
     limits = np.moveaxis(np.array(together), 0, -1)  # (N, T, 3)
     plain = limits.round(_DIGITS).astype(object)

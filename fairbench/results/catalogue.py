@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError, check_choice, did_you_mean, warn
 from fairbench.core.files import UNREADABLE, guard, read_bytes, unsealed_json, within, write_cache
-from fairbench.core.text import count, counted, said, shortened, visible, with_interval
+from fairbench.core.text import count, counted, said, shortened, visible
 from fairbench.results import record as records
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics
 
@@ -132,18 +132,9 @@ class Catalogue:
         if "." not in name:
             check_choice("key", name, KEYS)
         elif self.runs and all(_value(run, name) is _NONE for run in self):
-            names = self._options()
+            names = {option for run in self for option in flat(run.summarised["config"])}
             hint = did_you_mean(name, names) or "fairbench store show RUN prints a run's options"
             raise UserError(f"no run has an option '{name}': {hint}")
-
-    def _options(self) -> set[str]:
-        """Return the names of all runs' options; runs share the values of their configurations."""
-        parts = {
-            (group, id(part)): {group: part}
-            for run in self
-            for group, part in run.summarised["config"].items()
-        }
-        return {option for part in parts.values() for option in flat(part)}
 
     def counted(self, purposes: Sequence[str] = ()) -> tuple[Catalogue, str]:
         """Return the runs with one of these purposes, and a sentence on those left out.
@@ -264,13 +255,10 @@ class Catalogue:
 
     def _title_and_table(self) -> tuple[str, pd.DataFrame]:
         """Return a table of the first runs, and a title that says how many there are in all."""
-        import pandas as pd
-
         title = f"{counted(len(self), 'finished run')} in {self.folder}"
         if len(self) > _MOST:
             title += f", of which the first {_MOST} are shown; select(...) chooses others"
-        table = pd.DataFrame([dict(_row(run)) for run in list(self)[:_MOST]])
-        return title, table.dropna(axis=1, how="all").fillna("")
+        return title, self.only(list(self)[:_MOST]).to_dataframe().reindex(columns=_SHOWN)
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per run: id, name, choices, protected attributes, seed, every option."""
@@ -346,33 +334,7 @@ def _read(texts: str) -> list[Any]:
 
 
 _MOST = 20  # runs in one table
-_OF_EVERYONE = ("error_rate", "log_loss", "rmse")
-_GAPS = (
-    *("equalized_odds", "statistical_parity"),
-    *("equal_opportunity_class_mean", "statistical_parity_class_mean"),
-)
-_CHOICES = ("dataset", "learner", "intervention", "method")
-
-
-def _row(run: Run) -> Iterator[tuple[str, str | int]]:
-    """Yield the columns of a run; a metric as its mean with its interval."""
-    from fairbench.evaluation.summary import Headlines
-    from fairbench.metrics.registry import label
-
-    yield "run", run.id
-    for choice in _CHOICES:
-        yield choice, run.choices[choice]
-    yield "seed", run.seed
-    try:
-        estimate = Headlines(run.summary(), run.protect).estimate
-        estimates = {name: estimate(name) for name in (*_OF_EVERYONE, *_GAPS)}
-    except UserError:  # damaged files are reported when a number of the run is read
-        return
-    for name, (mean, lower, upper) in estimates.items():
-        if mean == mean:
-            title = f"{label(name)} ({run.protect})" if name in _GAPS else label(name)
-            text = with_interval(mean, lower, upper)
-            yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
+_SHOWN = ("run", "dataset", "learner", "intervention", "method", "protect", "seed")
 
 
 INDEX = "index.json"

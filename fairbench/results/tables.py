@@ -33,7 +33,7 @@ from fairbench.core.options import from_plain
 from fairbench.core.text import count, html, interval, number, read_csv, said
 from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import table as long
-from fairbench.evaluation.summary import FITS, debiased_gaps, headline
+from fairbench.evaluation.summary import FITS, headline
 from fairbench.metrics import registry
 from fairbench.results import record as records
 
@@ -457,17 +457,15 @@ def run_html(title: str, summary: pd.DataFrame, protect: str, level: float) -> s
     """Return the headline metrics of a run as a table of HTML; `protect` is what it protects."""
     shown = headline(summary, protect)
     shown = shown[~shown["metric"].isin(FITS)]
-    debiased = debiased_gaps(shown, summary)
     rows = [
         {
             "metric": registry.label(row.metric),
             "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
             "mean": number(row.mean, 4),
-            **({long.DEBIASED: number(gap, 4)} if np.isfinite(debiased).any() else {}),
             f"{100 * level:g} % interval": interval(row.lower, row.upper, 4),
             "rows": count(row.n),
         }
-        for row, gap in zip(shown.itertuples(), debiased, strict=True)
+        for row in shown.itertuples()
     ]
     return titled_html(title, pd.DataFrame(rows))
 

@@ -28,12 +28,12 @@ def test_a_run_comes_back_finished_and_shows_itself(run, tmp_path):
     assert "gap in equalized odds" in first._repr_html_()
     runs = Catalogue(tmp_path)
     shown = runs._repr_html_()
-    assert "1 finished run in" in shown and first.id in shown and "error rate" in shown
+    assert "1 finished run in" in shown and first.id in shown and "baseline" in shown
     assert "0 finished runs" in runs.only([])._repr_html_()
     pd.testing.assert_frame_equal(first.metrics, runs.metrics)
     printed = str(runs).splitlines()
     assert printed[0] == f"1 finished run in {tmp_path}"
-    assert len(printed) == 3 and first.id in printed[2] and "error rate" in printed[1]
+    assert len(printed) == 3 and first.id in printed[2] and "learner" in printed[1]
     assert str(list(runs)) == f"[<run {first.id}: {first.name}>]"
 
 

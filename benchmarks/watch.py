@@ -1,7 +1,4 @@
-"""A watch: false alarms ever, and how late alarms are.
-
-``python -m benchmarks.watch false_alarms repetitions=300`` (also ``delays``).
-"""
+"""A watch: false alarms ever, and how late alarms are: ``python -m benchmarks.watch 300``."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from scipy.special import ndtri
 
 from benchmarks.measure import command, show
 from fairbench.core.arrays import rng
-from fairbench.core.errors import unknown_name
 from fairbench_watch.alarms import WatchedRows, events_of, risks, with_events
 from fairbench_watch.sequences import Pair, first_beyond, log_evidence_needed, rows_until_beyond
 from fairbench_watch.state import WatchOptions, WatchState
@@ -112,15 +108,10 @@ def show_delays(repetitions: int) -> None:
     show(title, ("rates; first's share; epsilon", *header), rows)
 
 
-PARTS = {"false_alarms": show_false_alarms, "delays": show_delays}
-
-
-def main(part: str = "", repetitions: int = 100) -> bool:
-    """Print the part that is named, both without a name."""
-    if part and part not in PARTS:
-        raise unknown_name("part", part, PARTS)
-    for name in [part] if part else PARTS:
-        PARTS[name](repetitions)
+def main(repetitions: int = 100) -> bool:
+    """Print both, of so many repetitions."""
+    show_false_alarms(repetitions)
+    show_delays(repetitions)
     return True
 
 

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from benchmarks.stored import configured, pack_of, run_of
 from fairbench.cli.main import run_command
@@ -264,39 +266,15 @@ def test_a_kill_leaves_no_run_that_is_not_whole(folder, packed, tmp_path):
     assert partly
 
 
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text())
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["store", "pack", "nowhere"], "nowhere has no finished run"),
-        (["store", "pack", "{mine}"], "mine.zip is there already"),
-        (["store", "pack", "{mine}", "out=new", "datset=a"], "did you mean dataset"),
-        (["store", "pack", "{mine}", "out=new", "dataset=a"], "no run has dataset=a"),
-        (["store", "pack", "{mine}", "out={pack}/p"], "mine.zip is a file; name another place"),
-        (["store", "pack", "{pack}"], "mine.zip is a pack: fairbench store unpack"),
-        (["store", "unpack"], "name the pack and the folder: fairbench store unpack FILE out="),
-        (["store", "unpack", "{pack}"], "name the pack and the folder"),
-        (["store", "unpack", "{pack}", "out={pack}"], "mine.zip is a file; name another place"),
-        (["store", "unpack", "{mine}", "out=new"], "mine cannot be read: it is no regular file"),
-        (["store", "unpack", "{text}", "out=new"], "README is no whole pack"),
-        (["store", "unpack", "nowhere.zip", "out=new"], "nowhere.zip cannot be read: No such file"),
-        (["store", "verify"], "nothing is named: fairbench store verify RUN"),
-        (["store", "verify", "{mine}"], "mine is no run, which is named by its id"),
-        *((f"{verb} results={{pack}}".split(), "mine.zip is a pack: fairbench store unpack")
-          for verb in ("store ls", "store gc", "store rm a", "report", "table", "store evaluate",
-                       "choose dataset=a", "audit 3f2a", "sync", "leaderboard")),
-        (["leaderboard", "results={mine}", "add=[{pack}]"], "mine.zip is a pack"),
-        (["rank", "{pack}"], "mine.zip is a pack: fairbench store unpack"),
-        (["store", "verify", "{pack}"], "mine.zip is a pack: fairbench store unpack"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "said"), REFUSED.items())
 def test_bad_input_is_refused_in_one_line(folder, packed, words, said, monkeypatch, refused):
     monkeypatch.chdir(folder.parent)
-    places = {name: folder.with_name(name) for name in ("mine", "text")}
-    places |= {"pack": packed, "text": folder.with_name("README")}
-    places["text"].write_text("mine")
-    refused(*(word.format(**places) for word in words), message=said)
+    (folder.parent / "README").write_text("mine")
+    refused(*words.split(), message=said)
     assert not (folder.parent / "new").exists()
 
 

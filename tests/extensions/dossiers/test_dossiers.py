@@ -16,6 +16,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy import stats
 
 from fairbench.audits.question import Options
@@ -196,24 +197,13 @@ def test_facts_fill_what_is_missing(folder):
     assert answers["licence"] == ("missing", "")
 
 
-CARD = ["model-card", "{}/candidates.csv", *SKILLED]
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text())
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([*CARD, "facts={}/a.txt"], "contact"),
-        ([*CARD, "facts={}/b.txt"], "line 1"),
-        (["ll144", "{}/candidates.csv", "score=score"], "sex= and race="),
-        (["ll144", "{}/blank.csv", "score=score", "sex=sex", "race=race"], "row 5"),
-        (["colorado"], "repealed and replaced by SB 26-189"),
-        (["list", "as_of=20261123"], "as_of=20261123: write a day as"),
-        (["list", "as_of=2026-02-30"], "as_of=2026-02-30: write a day as"),
-        (["four-fifths", "nobody.csv", "as_of=today"], "such as 2026-11-23"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_line(folder, refused, words, said):
-    assert len(refused("dossier", *(word.format(folder) for word in words), message=said)) <= 301
+@pytest.mark.parametrize(("words", "said"), REFUSED["dossiers"].items())
+def test_what_cannot_be_is_refused_in_a_line(folder, refused, words, said, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert len(refused("dossier", *words.split(), message=said)) <= 301
 
 
 @pytest.mark.thorough

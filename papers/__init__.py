@@ -140,6 +140,13 @@ def number_of_cvs(default: int) -> Any:
 
 
 @dataclass(frozen=True)
+class Look(Results):
+    """Where results are kept, and how much is looked at."""
+
+    quick: bool = option(False, "A quick look at a little of it.")
+
+
+@dataclass(frozen=True)
 class Splits(Results):
     """Where fits are kept, and how many splits of the data they are of."""
 

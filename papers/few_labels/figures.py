@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from scipy.stats import beta
 
 from fairbench.cli.command import Results
-from fairbench.components.papers import number_of_runs, run_main
+from fairbench.components.papers import Look, number_of_runs, run_main
 from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.components.papers.few_labels.methods import (
     ATTRIBUTES,
@@ -191,13 +191,6 @@ EPSILON, LABELS = 0.02, 20
 PAIRS = {("adult", "sex"): "0.99 (positive)", ("bank", "age"): "0.87 (within 0.02)"}
 
 
-@dataclass(frozen=True)
-class _ReportsOptions(Results):
-    """Over how many thirds and label orders."""
-
-    quick: bool = option(False, "Two thirds and two label orders each, of Bank alone.")
-
-
 def reported(table: few_labels.PartlyLabelled, runs: int) -> Floats:
     """Return P(difference > 0) and P(|difference| < 0.02) of each label order, (R, 2)."""
     subsets = [order[:LABELS] for order in label_orders(table, runs)]
@@ -229,13 +222,13 @@ def posterior_reports(
     return pd.DataFrame(rows)
 
 
-def reports(options: _ReportsOptions) -> None:
+def reports(options: Look) -> None:
     """Print what a posterior of 20 labels reports: section 4.7, over thirds and labels.
 
     ``python -m papers.few_labels.figures reports [quick=true]``: by the perceptron, how sure
     calibration is that decisions on Adult's women are more often right than on its men, and that
     those on the groups of Bank differ by less than 0.02. The text gives those of one set of labels:
-    0.99 and 0.87.
+    0.99 and 0.87. A quick look is at Bank alone.
     """
     size = (2, 2, options.results, 1) if options.quick else (8, 20, options.results, 2)
     print(posterior_reports(*size).to_string(index=False))

@@ -7,22 +7,19 @@ data sets of Table 4.1, and `claims` what the tables say of the methods.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from fairbench.cli.command import Results
-from fairbench.components.papers import PAPERS, run_main
+from fairbench.components.papers import PAPERS, Look, run_main
 from fairbench.components.papers.engine import matching
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort, Numbers, recorded
 from fairbench.components.papers.few_labels import methods
 from fairbench.core.arrays import Floats
 from fairbench.core.files import write_text
-from fairbench.core.options import option
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import accuracy, total
 
@@ -92,17 +89,7 @@ def rates(options: Results) -> None:
     ``python -m papers.few_labels.tables rates`` computes them (half a CPU hour), goes on where it
     was stopped, and keeps them in ``ours.csv``.
     """
-    rows = published()
-    keys = list(rows.groupby(methods.CONFIGURATION, sort=False))
-    # Priors so wide that they need chains come last: they take as long as all others.
-    for wide, setting in product((False, True), methods.SETTINGS):
-        for place, (key, of_key) in enumerate(keys, 1):
-            asked = [a for a in _asked_of_key(of_key, setting) if (a[1] > methods.WIDE) == wide]
-            if any(setting.concerns(key[0], a) for a in asked):
-                frame = methods.study(setting, tuple(key), asked, options.results, Effort.WHOLE)
-                name = f"{setting.cause or 'text'}{', wide priors' if wide else ''}"
-                print(f"{name}, {place} of {len(keys)}: {' '.join(key)}, {len(frame)}", flush=True)
-    every = pd.DataFrame(numbers(rows, options.results, Effort.WHOLE))
+    every = pd.DataFrame(numbers(published(), options.results, Effort.WHOLE))
     frame = every.sort_values("row", kind="stable")
     write_text(OURS, frame.to_csv(index=False, float_format="%.4f"))
 
@@ -115,21 +102,13 @@ METHODS = {
 _COLUMNS = [*methods.CONFIGURATION, "labels", "rate", "method"]
 
 
-@dataclass(frozen=True)
-class _ErrorsOptions(Results):
-    """How many scores."""
-
-    quick: bool = option(False, "Only one data set, attribute and model, of two thirds.")
-
-
 def third_errors(keys: Sequence[methods.Key], results: Path, effort: Effort) -> pd.DataFrame:
     """Return a row per configuration, number of labels, rate and method.
 
     Returns
     -------
     The columns of the key, then ``error``, the mean absolute error in points, ``standard error``
-    of its mean over the thirds, ``coverage`` of the 95 % intervals, and ``undefined``, the share of
-    label orders without an estimate, in percent; these count as not covered.
+    of its mean over the thirds, and ``coverage`` of the 95 % intervals.
     """
     said, printed = [], published()
     for key in keys:
@@ -142,10 +121,9 @@ def third_errors(keys: Sequence[methods.Key], results: Path, effort: Effort) -> 
         frame = frame[frame["method"].isin(list(METHODS)) & (frame["scale"] == 1)]
         for (method, labels, rate), of_thirds in frame.groupby(["method", "labels", "rate"]):
             found = methods.number(of_thirds, coverage=False, runs=RUNS)
-            undefined = 100 * (1 - of_thirds["defined"].sum() / of_thirds["orders"].sum())
-            of_mean = found.mean, found.standard_error, of_thirds["coverage"].mean(), undefined
+            of_mean = found.mean, found.standard_error, of_thirds["coverage"].mean()
             said.append((*key, labels, rate, METHODS[method], *of_mean))
-    measured = ["error", "standard error", "coverage", "undefined"]
+    measured = ["error", "standard error", "coverage"]
     return pd.DataFrame(said, columns=[*_COLUMNS, *measured])
 
 
@@ -177,12 +155,13 @@ def best(frame: pd.DataFrame) -> pd.DataFrame:
     return groups[names].mean().join(counted).sort_index()
 
 
-def errors(options: _ErrorsOptions) -> None:
+def errors(options: Look) -> None:
     """Errors and coverages of accuracy, TPR and FPR differences by number of labels, over thirds.
 
-    ``python -m papers.few_labels.tables errors [quick=true]``: labels alone, the
-    beta-binomial model and calibration, for every data set, attribute and model, as the text has
-    them; of what ``papers.few_labels.tables`` has computed, or else computed here.
+    ``python -m papers.few_labels.tables errors [quick=true]``: labels alone, the beta-binomial
+    model and calibration, for every data set, attribute and model, as the text has them; of what
+    ``papers.few_labels.tables`` has computed, or else computed here. A quick look is at one data
+    set, attribute and model, of two thirds.
     """
     keys, effort = methods.CONFIGURATIONS, Effort.WHOLE
     if options.quick:

@@ -20,6 +20,7 @@ from fairbench.components.datasets import kuzucu
 from fairbench.components.papers.engine.matching import Drawn, Effort, finished_runs, runs_needed
 from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.data.download import Archive
+from fairbench.metrics.probability import reliability
 from fairbench.metrics.uncertainty import individual_fairness, variance_decomposition
 from fairbench.reporting import panels
 from fairbench.reporting.charts import BLUE, COLOURS, ORANGE, drawn
@@ -45,43 +46,30 @@ def figure_2(results: Path, effort: Effort) -> Drawn:
     UserError : nothing was run.
     """
     ((_, run, _),) = runs_needed("uncertainty_fairness/compas", results)[:1]
-    predicted = run.predictions(["repeat", "part", "row", "score"])
+    predicted = run.predictions(["part", "row", "score"])
     tested = predicted[predicted["part"] == TEST]
     target = run.people().target.to_numpy()[tested["row"]]
-    yield "", reliability(tested["score"].to_numpy(float), target, tested["repeat"].to_numpy())
+    yield "", reliability_figure(tested["score"].to_numpy(float), target)
 
 
-def confidence_bins(score: Array, target: Array, repeat: Array) -> pd.DataFrame:
-    """Return share, mean confidence and accuracy of each bin, means over repeats.
+def reliability_figure(score: Array, target: Array) -> Figure:
+    """Draw a bar of the accuracy for each bin of confidences, and the gap to the confidence.
 
     The confidence is the probability of the label that is predicted, so that it is 1/2 or more.
     """
-    confidence = np.maximum(score, 1 - score)
-    places = np.minimum(np.floor((confidence - 0.5) / WIDTH + 1e-9), 0.5 / WIDTH - 1)
-    right = (score > 0.5) == (target == 1)
-    columns = {"repeat": repeat, "bin": 0.5 + WIDTH * places}
-    rows = pd.DataFrame({**columns, "confidence": confidence, "accuracy": right})
-    groups = rows.groupby(["repeat", "bin"])
-    bins = groups[["confidence", "accuracy"]].mean()
-    bins["share"] = groups.size() / rows.groupby("repeat").size()
-    return bins.groupby("bin").mean()
-
-
-def reliability(score: Array, target: Array, repeat: Array) -> Figure:
-    """Draw a bar of the accuracy for each bin of confidences, and the gap to the confidence."""
-    bins = confidence_bins(score, target, repeat)
+    bins = reliability((score > 0.5) == target, np.maximum(score, 1 - score), bins=round(1 / WIDTH))
+    accuracy, confidence, share = bins.base_rate, bins.mean_score, bins.size / len(score)
     figure, (axes,) = _panels(1, 1, 5.4, 4.4)
-    middle, gap = bins.index + WIDTH / 2, bins["confidence"] - bins["accuracy"]
+    middle = np.ceil(confidence / WIDTH) * WIDTH - WIDTH / 2
     options: dict[str, Any] = {"width": 0.9 * WIDTH, "edgecolor": "black", "linewidth": 0.6}
-    axes.bar(middle, bins["accuracy"], color=BLUE, alpha=0.8, label="accuracy", **options)
+    axes.bar(middle, accuracy, color=BLUE, alpha=0.8, label="accuracy", **options)
     axes.bar(
-        middle, gap, bottom=bins["accuracy"], color=ORANGE, alpha=0.35, hatch="//",
+        middle, confidence - accuracy, bottom=accuracy, color=ORANGE, alpha=0.35, hatch="//",
         label="gap to the confidence", **options,
     )  # fmt: skip
     axes.plot([0.5, 1], [0.5, 1], color="black", linestyle=":")
-    tops = bins[["accuracy", "confidence"]].max(axis=1)
-    for x, top, share in zip(middle, tops, bins["share"], strict=True):
-        axes.annotate(f"{share:.0%}", (x, top), ha="center", va="bottom", fontsize="small")
+    for x, top, part in zip(middle, np.maximum(accuracy, confidence), share, strict=True):
+        axes.annotate(f"{part:.0%}", (x, top), ha="center", va="bottom", fontsize="small")
     axes.set(xlim=(0.5, 1), ylim=(0, 1.08), xlabel="confidence", ylabel="accuracy")
     figure.legend(
         *axes.get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=2

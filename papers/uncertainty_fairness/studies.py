@@ -30,7 +30,6 @@ from fairbench.components.papers import composed, number_of_seeds, print_table, 
 from fairbench.components.papers.engine.matching import runs_needed
 from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
 from fairbench.data.features import Sequences, onehot
@@ -59,13 +58,10 @@ ROWS = 20_000
 
 
 @dataclass(frozen=True)
-class PopulationOptions:
-    """How many populations, and which networks are trained on them."""
+class _PopulationOptions:
+    """How many populations."""
 
     seeds: int = number_of_seeds(20)
-    networks: tuple[str, ...] = option(
-        tuple(NETWORKS), "As for Table 1, and trained ones.", choices=tuple(NETWORKS)
-    )
 
 
 def _of_populations(networks: str, seeds: int) -> pd.DataFrame:
@@ -100,17 +96,17 @@ def _ratio_rows(ours: pd.DataFrame, metrics: Sequence[str]) -> Iterator[list[str
         yield [dataset, *(f"{r.mean():.2f} ({r.std():.2f})" if len(r) else "-" for r in every)]
 
 
-def population(options: PopulationOptions) -> None:
+def population(options: _PopulationOptions) -> None:
     """Proposition 4.1 on 20,000 fresh rows: networks trained on SD1-3 without the noise of 80.
 
-    ``python -m papers.uncertainty_fairness.studies population [seeds=20] [networks=trained]``.
+    ``python -m papers.uncertainty_fairness.studies population [seeds=20]``.
     Kuzucu et al. test on a fifth of 400 rows, where the ratio of two groups' rates is mostly
     chance. Here each network is trained as for Table 1, or as in
     ``uncertainty_fairness/sd1_3_trained``, on one population's training rows.
     """
     metrics = [*(rate.name for rate in RATES), "epistemic_uncertainty", "aleatoric_uncertainty"]
     headings = ("data set", *(name.replace("_", " ") for name in metrics))
-    for networks in options.networks:
+    for networks in NETWORKS:
         ours = _of_populations(networks, options.seeds)
         title = f"G0 / G1, mean (sd) over {options.seeds} populations: {networks}"
         print_table(title, headings, _ratio_rows(ours, metrics), width=130)

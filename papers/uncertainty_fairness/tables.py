@@ -38,13 +38,18 @@ from fairbench.components.algorithms.estimators.weight_posterior import (
     forward,
 )
 from fairbench.components.datasets import adult, compas_zafar, kuzucu
-from fairbench.components.papers import PAPERS, as_numbers, print_table, run_main, table_of
+from fairbench.components.papers import (
+    PAPERS,
+    Look,
+    as_numbers,
+    print_table,
+    run_main,
+    table_of,
+)
 from fairbench.components.papers.engine import matching
 from fairbench.components.papers.engine.mapping import Paper
 from fairbench.core.arrays import Codes, Floats, Mask
-from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
-from fairbench.core.options import option
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
 from fairbench.data.features import onehot
@@ -329,33 +334,22 @@ RARE = 0.005  # of a rate
 BAND = 0.2
 
 
-def needed(experiment: str, results: Path, **chosen: str) -> pd.DataFrame:
+def needed(experiment: str, results: Path) -> pd.DataFrame:
     """Return the groups' metrics of every finished run and repeat of an experiment.
 
     There is a column for each option of a component that is swept.
 
-    Parameters
-    ----------
-    chosen : option of the sweep, with ``__`` for its dots -> the value that the runs have of it.
-
     Raises
     ------
-    UserError : there is no such finished run; it says which command makes them.
+    UserError : there is no finished run; it says which command makes them.
     """
-    name = f"uncertainty_fairness/{experiment}"
-    parts, wanted = [], {name.replace("__", "."): value for name, value in chosen.items()}
-    for choice, _, metrics in matching.runs_needed(name, results):
-        if wanted.items() <= choice.items():
-            of_groups = metrics["metric"].isin(METRICS.values()) & metrics["group"].ne("")
-            options = {name: value for name, value in choice.items() if "." in name}
-            run = " ".join(choice.get(name, "0") for name in ("seed", "dataset.seed"))
-            dataset = choice["dataset"].removesuffix("_zafar")  # as the paper calls it
-            parts.append(metrics[of_groups].assign(dataset=dataset, run=run, **options))
-    if not parts:
-        raise UserError(
-            f"no finished run of {name} in {results} has {', '.join(chosen.values())}: "
-            f"make them with {matching.command(name)}"
-        )
+    parts = []
+    for choice, _, metrics in matching.runs_needed(f"uncertainty_fairness/{experiment}", results):
+        of_groups = metrics["metric"].isin(METRICS.values()) & metrics["group"].ne("")
+        options = {name: value for name, value in choice.items() if "." in name}
+        run = " ".join(choice.get(name, "0") for name in ("seed", "dataset.seed"))
+        dataset = choice["dataset"].removesuffix("_zafar")  # as the paper calls it
+        parts.append(metrics[of_groups].assign(dataset=dataset, run=run, **options))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -517,11 +511,11 @@ def by_size(networks: str, results: Path) -> dict[int, pd.DataFrame]:
 
     Raises
     ------
-    UserError : none was run; it says which command runs them.
+    UserError : nothing of its experiment was run; it says which command runs it.
     """
     experiment, means = NETWORKS[networks]
-    chosen = {"learner__initial_means": means} if means else {}
-    runs = needed(experiment, results, **chosen)
+    runs = needed(experiment, results)
+    runs = runs[runs["learner.initial_means"] == means] if means else runs
     sizes = {units: runs[runs["learner.hidden"] == f"[{units}]"] for units in UNITS}
     return {units: ours for units, ours in sizes.items() if len(ours)}
 
@@ -564,13 +558,6 @@ TRAINED = "sd1_3_trained"
 POINT = ("selection_rate", "true_positive_rate", "accuracy")
 
 
-@dataclass(frozen=True)
-class _DirectionsOptions(Results):
-    """How many networks are trained."""
-
-    quick: bool = option(False, "Two networks of each set in place of twenty.")
-
-
 # What each of the synthetic sets is made to show: ratios that are fair, and some that are not.
 DIRECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "sd1": ("labels fair, aleatoric uncertainty not", POINT, ("aleatoric_uncertainty",)),
@@ -598,12 +585,13 @@ def directions_seen(ours: pd.DataFrame, title: str) -> Table:
     return table_of(title, names, rows, box=box.HEAVY_HEAD)
 
 
-def directions(options: _DirectionsOptions) -> None:
+def directions(options: Look) -> None:
     """Proposition 4.1 of Kuzucu et al. as probabilities: how often single runs show what it says.
 
     ``python -m papers.uncertainty_fairness.tables directions [quick=true]`` trains networks as the
     text says and with starts near 0, as Table 1 has them (two minutes), and reads the finished runs
-    of ``experiment=uncertainty_fairness/sd1_3_trained``.
+    of ``experiment=uncertainty_fairness/sd1_3_trained``; a quick look trains two networks of each
+    set in place of twenty.
     """
     ours = needed(TRAINED, options.results)  # first, as it may be missing
     console = Console(width=130)

@@ -234,33 +234,19 @@ SIZES = {
 }
 
 
-def test_the_figure_has_the_papers_three_panels_and_a_place_for_each_size():
+def test_a_size_has_the_means_and_sds_of_its_splits():
     series = tables.series_of(SIZES, "sex", "epistemic_uncertainty")
     np.testing.assert_allclose(series, [[1, 0], [2, 1]], atol=1e-12)
     of_black = tables.series_of(SIZES, "race", "epistemic_uncertainty", "black")
     np.testing.assert_allclose(of_black, 0.1 * series, atol=1e-12)
-    panels = figures.by_units(SIZES, "").axes
-    titles = [name.replace("_", " ") for name in tables.CAPACITY_METRICS]
-    assert [axes.get_title() for axes in panels] == titles
-    for axes in panels:
-        assert [label.get_text() for label in axes.get_xticklabels()] == ["25", "400"]
-        lines = {line.get_label(): line.get_ydata() for line in axes.lines}
-        np.testing.assert_allclose([lines["black"], lines["male"]], [[0.1, 0.2], [0.1, 0.1]])
-
-
-def test_the_synthetic_sets_are_drawn_by_group_and_label(tmp_path):
-    ((_, drawn),) = figures.figure_3(tmp_path, Effort.FIRST)
-    assert [axes.get_title() for axes in drawn.axes] == ["sd1", "sd2", "sd3"]
-    for axes in drawn.axes:
-        assert [len(points.get_offsets()) for points in axes.collections] == [20, 20, 20, 20]
 
 
 def test_confidence_is_of_the_label_that_is_predicted():
-    score = np.array([0.05, 0.95, 0.55, 0.45, 1.0, 0.5])
-    bins = figures.confidence_bins(score, np.array([0, 0, 1, 1, 1, 0]), np.zeros(6))
-    np.testing.assert_allclose(bins.index, [0.5, 0.9])
-    expected = [[1.6 / 3, 2 / 3, 0.5], [2.9 / 3, 2 / 3, 0.5]]
-    np.testing.assert_allclose(bins[["confidence", "accuracy", "share"]], expected)
+    score = np.array([0.05, 0.95, 0.55, 0.45, 1.0, 0.52])
+    (axes,) = figures.reliability_figure(score, np.array([0, 0, 1, 1, 1, 0])).axes
+    bars = [[bar.get_x() + bar.get_width() / 2, bar.get_height()] for bar in axes.patches[:2]]
+    np.testing.assert_allclose(bars, [[0.55, 1 / 3], [0.95, 2 / 3]])
+    assert [text.get_text() for text in axes.texts] == ["50%", "50%"]
 
 
 OPTIONS = {"event": 4, "noise": 0.5, "strength": 4.0}

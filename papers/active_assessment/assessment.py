@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +53,11 @@ class DirichletArms:
     alpha: Floats
     unlabelled: Codes
 
-    @staticmethod
-    def of(prior: Any, sizes: Sequence[int] | Codes, *, replications: int = 1) -> DirichletArms:
+    @classmethod
+    def of(cls, prior: Any, sizes: Any, *, replications: int = 1) -> Self:
         """Return unlabelled arms, from (A, C) positive pseudo-counts and (A,) sizes."""
         rows = np.tile(np.asarray(sizes, np.int64), (replications, 1))
-        return DirichletArms(np.tile(np.asarray(prior, float), (replications, 1, 1)), rows)
+        return cls(np.tile(np.asarray(prior, float), (replications, 1, 1)), rows)
 
     def record(self, rows: Codes, arms: Codes, outcome: Codes) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
@@ -69,40 +69,22 @@ class DirichletArms:
         gammas = generator.standard_gamma(self.alpha)
         return gammas / gammas.sum(axis=-1, keepdims=True)
 
-    def take(self, rows: Codes) -> DirichletArms:
-        """Return some of the replications."""
-        return DirichletArms(self.alpha[rows], self.unlabelled[rows])
 
+class BinnedArms(DirichletArms):
+    """Arms whose rows lie in B bins of the score, of which a label shows the bin's accuracy.
 
-class BinnedArms(BetaArms):
-    """Arms whose rows lie in B bins of the score: a Beta posterior of each bin's accuracy.
-
-    An arm is chosen, not a bin: which bin its next row lies in is up to the row.
-
-    Attributes
-    ----------
-    posterior : (R, A, B) prior pseudo-counts plus the right and wrong predictions seen.
-    unlabelled : (R, A) rows whose label is not known.
+    An arm is chosen, not a bin: which bin its next row lies in is up to the row. Outcomes are twice
+    the bin, and 1 more for a right prediction.
     """
 
-    @staticmethod
-    def of(prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1) -> BinnedArms:
-        """Return unlabelled arms, from (A, B) priors and (A,) numbers of rows."""
-        times = (replications, 1, 1)
-        pseudo = Beta(np.tile(prior.successes, times), np.tile(prior.failures, times))
-        return BinnedArms(pseudo, np.tile(np.asarray(sizes, np.int64), (replications, 1)))
+    @property
+    def posterior(self) -> Beta:
+        """Return the posteriors of the bins' accuracies, (R, A, B)."""
+        return Beta(self.alpha[..., 1::2], self.alpha[..., ::2])
 
-    @staticmethod
-    def outcome(bins: Codes, correct: NDArray[Any]) -> Codes:
-        """Return (n,) codes of what a label shows: twice the bin, and 1 for a right prediction."""
-        return 2 * bins + correct.astype(np.int64)
-
-    def record(self, rows: Codes, arms: Codes, outcome: Codes) -> None:
-        """Count, in place, one label for each (replication, arm); no pair may come twice."""
-        bins, correct = np.divmod(outcome, 2)
-        self.posterior.successes[rows, arms, bins] += correct
-        self.posterior.failures[rows, arms, bins] += 1 - correct
-        self.unlabelled[rows, arms] -= 1
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every bin's accuracy once, (R, A, B)."""
+        return self.posterior.draws(1, generator)[0]
 
 
 Rate = Callable[[Floats, Floats, Floats], Floats]
@@ -288,7 +270,9 @@ class BinnedPool(Pool):
     def arms(self, prior: str, strength: float, replications: int) -> BinnedArms:
         """Return the arms before any label: prior means at "scores" or at bins' "midpoints"."""
         means = self.diagram(strength, midpoints=prior == "midpoints", labelled=False).accuracy
-        return BinnedArms.of(means, self.sizes, replications=replications)
+        pairs = np.stack([means.failures, means.successes], axis=-1)
+        alpha = pairs.reshape(len(pairs), -1)
+        return BinnedArms.of(alpha, self.sizes, replications=replications)
 
 
 @dataclass(frozen=True, eq=False)

@@ -219,7 +219,7 @@ def calibrated_pool(dataset: str, split: int | None = None) -> assessment.Binned
         kept = rng(0, "active held out", name).permutation(len(scores))
         rows = np.sort(kept[int(HELD_OUT * len(scores)) :])
     score, correct = scores.confidence[rows], scores.correct[rows]
-    outcome = assessment.BinnedArms.outcome(bins_of_width(score, assessment.BINS), correct)
+    outcome = 2 * bins_of_width(score, assessment.BINS) + correct.astype(np.int64)
     return assessment.BinnedPool(name, scores.prediction[rows], outcome, score, correct)
 
 

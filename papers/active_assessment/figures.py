@@ -119,27 +119,40 @@ def figure_3_6(results: Path, effort: Effort) -> Drawn:
         yield kind, _ranks(pool, asked, tables.COST_METHODS, results, effort, runs)
 
 
-def _least_accurate(
-    methods: Sequence[assessment.Method], results: Path, effort: Effort, *, tops: int = 2
+def _least(
+    methods: Sequence[assessment.Method],
+    results: Path,
+    effort: Effort,
+    *,
+    what: str = "accurate",
+    tops: int = 2,
 ) -> Drawn:
-    """Draw the identification of the least accurate class, and of the m least accurate ones."""
+    """Draw the identification of the least accurate or calibrated class, and of the m least."""
+    pool_of, question, runs = assessment.by_class, tables.worst_question, 0
+    if what == "calibrated":
+        runs = effort.choose(100, 2, 2)
+        pool_of, question = tables.calibrated_pool, tables.calibrated_question
     for dataset, title in tables.DATASETS.items():
         numbers = (1, tables.TOP[dataset])[:tops]
-        asked = {f"{title}, {m} least accurate": tables.worst_question(m) for m in numbers}
-        yield dataset, _ranks(assessment.by_class(dataset), asked, methods, results, effort)
+        asked = {f"{title}, {m} least {what}": question(m) for m in numbers}
+        yield dataset, _ranks(pool_of(dataset), asked, methods, results, effort, runs)
 
 
 def _strengths(*labels: float) -> Iterator[assessment.Method]:
     return (assessment.Method("scores", "thompson", strength) for strength in labels)
 
 
-# Of the least accurate classes: Thompson sampling beside epsilon-greedy and Bayesian UCB; beside
-# top-two Thompson sampling; with the scores' prior and with the uniform one; and with priors of
-# several strengths.
-figure_3_7 = partial(_least_accurate, _STRATEGIES)
-figure_3_8 = partial(_least_accurate, _TOP_TWO, tops=1)
-figure_3_9 = partial(_least_accurate, _PRIORS)
-figure_3_11 = partial(_least_accurate, (*_strengths(2.0, 10.0, 100.0), assessment.NO_PRIOR))
+# Thompson sampling beside epsilon-greedy and Bayesian UCB; beside top-two Thompson sampling; with
+# the scores' prior and with the uniform one; and with priors of several strengths.
+figure_3_7 = partial(_least, _STRATEGIES)
+figure_3_8 = partial(_least, _TOP_TWO, tops=1)
+figure_3_9 = partial(_least, _PRIORS)
+figure_3_11 = partial(_least, (*_strengths(2.0, 10.0, 100.0), assessment.NO_PRIOR))
+figure_3_12 = partial(
+    _least,
+    (*_strengths(2.0, 5.0, 10.0), assessment.Method("scores", "random", _FREQUENTIST)),
+    what="calibrated",
+)
 
 
 def figure_3_10(results: Path, effort: Effort) -> Drawn:
@@ -149,16 +162,6 @@ def figure_3_10(results: Path, effort: Effort) -> Drawn:
             pools = growing(assessment.released(dataset), dataset)
             name = f"{title}, a prior worth {strength:g} labels"
             yield f"{dataset}_{strength:g}", reliability_figure(pools, name, strength=strength)
-
-
-def figure_3_12(results: Path, effort: Effort) -> Drawn:
-    """Draw the identification of the least calibrated classes under priors of several strengths."""
-    methods = (*_strengths(2.0, 5.0, 10.0), assessment.Method("scores", "random", _FREQUENTIST))
-    runs = effort.choose(100, 2, 2)
-    for dataset, title in tables.DATASETS.items():
-        numbers, pool = (1, tables.TOP[dataset]), tables.calibrated_pool(dataset)
-        asked = {f"{title}, {m} least calibrated": tables.calibrated_question(m) for m in numbers}
-        yield dataset, _ranks(pool, asked, methods, results, effort, runs)
 
 
 def _ranks(

@@ -32,7 +32,6 @@ from fairbench.data.download import Archive
 from fairbench.experiments.build import constructor
 from fairbench.inference.posterior import (
     Beta,
-    ReliabilityDiagram,
     accuracy_posterior,
     central_interval,
     confusion_posterior,
@@ -164,13 +163,11 @@ def main(options: Options) -> None:
         truth, right = full_ece(scores), scores.correct.mean()
         print(f"{name}: {len(scores):,} rows, accuracy {right:.4f}, ECE {truth:.4f}")
         print("mean absolute error of the ECE in percent of it (bias), by number of labels")
-        print("labels  " + "  ".join(f"{estimate:>25}" for estimate in ESTIMATES))
-        for labels, errors, biases in ece_errors(scores, name, NUMBERS, options.runs):
-            cells = (
-                f"{100 * error / truth:15.1f} ({100 * bias / truth:+7.1f})"
-                for error, bias in zip(errors, biases, strict=True)
-            )
-            print(f"{labels:6d}  " + "  ".join(cells))
+        cells = {}
+        for labels, *found in ece_errors(scores, name, NUMBERS, options.runs):
+            percent = 100 * np.column_stack(found) / truth
+            cells[labels] = [f"{error:.1f} ({bias:+.1f})" for error, bias in percent]
+        print(pd.DataFrame.from_dict(cells, "index", columns=ESTIMATES).to_string())
 
 
 NAMES = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
@@ -189,36 +186,36 @@ def _panels(columns: int, rows: int = 1, *, width: float = 3.6, height: float = 
 
 
 def reliability_figure(
-    pools: Sequence[MulticlassScores], title: str, *, strength: float = 2.0
+    pools: Sequence[MulticlassScores], title: str, *, strength: float = 2.0, rows: int = 1
 ) -> Figure:
-    """Draw reliability diagrams at growing numbers of labels, the posterior as a band."""
-    figure, axes = _panels(len(pools), sharey="row")
+    """Draw reliability diagrams at growing numbers of labels, the posterior as a band.
+
+    They are in the first of so many rows of axes.
+    """
+    figure, axes = _panels(len(pools), rows, sharey="row")
     for ax, pool in zip(axes[0], pools, strict=True):
-        rows = pool.labelled
+        labelled = pool.labelled
         diagram = reliability_diagram(pool.confidence, pool.correct, strength=strength)
-        _posterior_band(ax, diagram)
-        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
+        used = diagram.weight[0] > 0
+        score, mean = diagram.score[0][used], diagram.accuracy.mean[0][used]
+        lower, upper = (end[0][used] for end in diagram.accuracy.interval())
+        ax.bar(score, 0.4 * diagram.weight[0][used], width=0.06, color="#dcebf5")
+        ax.plot([0, 1], [0, 1], "--", color=GREY, lw=1)
+        ax.fill_between(score, lower, upper, color=BLUE, alpha=0.2, lw=0, label="95 % interval")
+        ax.plot(score, mean, "o-", color=BLUE, ms=4, lw=1, label="posterior")
+        plain = reliability(pool.correct[labelled], pool.confidence[labelled], bins=BINS)
         ax.plot(plain.mean_score, plain.base_rate, "^", color=ORANGE, ms=5, label="frequentist")
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(rows):,} labels")
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(labelled):,} labels")
     axes[0, 0].set_ylabel("accuracy")
     axes[0, 0].legend(frameon=False, loc="upper left", fontsize=8)
     figure.suptitle(title)
     return figure
 
 
-def _posterior_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
-    used = diagram.weight[0] > 0
-    score, weight = diagram.score[0][used], diagram.weight[0][used]
-    lower, upper = (end[0][used] for end in diagram.accuracy.interval())
-    ax.bar(score, 0.4 * weight, width=0.06, color="#dcebf5")
-    ax.plot([0, 1], [0, 1], "--", color=GREY, lw=1)
-    ax.fill_between(score, lower, upper, color=BLUE, alpha=0.2, lw=0, label="95 % interval")
-    ax.plot(score, diagram.accuracy.mean[0][used], "o-", color=BLUE, ms=4, lw=1, label="posterior")
-
-
 def _classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     """Draw every predicted class's ECE against its accuracy, the m at both ends in colour."""
-    accuracy, diagram = _accuracy_and_reliability(pool)
+    accuracy, n = _accuracy(pool), len(pool.classes)
+    diagram = reliability_diagram(pool.confidence, pool.correct, pool.prediction, n_groups=n)
     error = diagram.expected_calibration_error()
     ends = central_interval(diagram.calibration_error_draws(draws, rng(0, "classes", title)))
     figure, axes = _panels(1, width=5.6, height=4.6)
@@ -238,15 +235,18 @@ def _classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure
     return figure
 
 
-def _accuracy_and_reliability(pool: MulticlassScores) -> tuple[Beta, ReliabilityDiagram]:
-    n = len(pool.classes)
-    accuracy = accuracy_posterior(pool.correct, pool.prediction, uniform(n))
-    diagram = reliability_diagram(pool.confidence, pool.correct, pool.prediction, n_groups=n)
-    return accuracy, diagram
+def _accuracy(pool: MulticlassScores) -> Beta:
+    """Return what all labels say of the accuracy of every predicted class."""
+    return accuracy_posterior(pool.correct, pool.prediction, uniform(len(pool.classes)))
 
 
 def _top(pool: MulticlassScores) -> int:
     return 10 if len(pool.classes) > 20 else 3
+
+
+def _density(ax: Axes, drawn: Floats, colour: str) -> None:
+    height, edge = np.histogram(drawn, bins=80)
+    ax.stairs(height / height.max(), edge, fill=True, alpha=0.4, color=colour)
 
 
 def _arms(value: Floats, ends: Sequence[Floats]) -> Floats:
@@ -306,7 +306,7 @@ def figure_2_1(results: Path, effort: Effort) -> Drawn:
 def figure_2_2(results: Path, effort: Effort) -> Drawn:
     """Draw the accuracies of the predicted classes of CIFAR-100."""
     pool, title = released_pool("cifar100"), NAMES["cifar100"]
-    accuracy, _ = _accuracy_and_reliability(pool)
+    accuracy = _accuracy(pool)
     order = np.argsort(accuracy.mean)
     lower, upper = accuracy.interval()
     figure, axes = _panels(1, width=4.6, height=0.14 * len(order) + 1.0)
@@ -322,7 +322,7 @@ def figure_2_2(results: Path, effort: Effort) -> Drawn:
 def figure_2_3(results: Path, effort: Effort) -> Drawn:
     """Draw the ranks of CIFAR-100's classes, and which is the most or the least accurate."""
     pool, title, draws = released_pool("cifar100"), NAMES["cifar100"], _draws(effort)
-    accuracy, _ = _accuracy_and_reliability(pool)
+    accuracy = _accuracy(pool)
     drawn = accuracy.draws(draws, rng(0, "ranks", title))
     best, worst = (ranks(drawn, m=1, largest=largest) for largest in (True, False))
     order, m = np.argsort(best["mean"]), _top(pool)
@@ -350,24 +350,19 @@ def figure_2_4(results: Path, effort: Effort) -> Drawn:
 def figure_2_5(results: Path, effort: Effort) -> Drawn:
     """Draw CIFAR-100's reliability diagrams with the posteriors of the ECE."""
     pools, title = growing(released_pool("cifar100"), "cifar100"), NAMES["cifar100"]
-    draws = _draws(effort)
-    figure, axes = _panels(len(pools), 2, sharey="row")
-    truth = full_ece(pools[-1])
-    for ax, below, pool in zip(axes[0], axes[1], pools, strict=True):
+    draws, truth = _draws(effort), full_ece(pools[-1])
+    figure = reliability_figure(pools, title, rows=2)
+    axes = figure.axes[len(pools) :]
+    for ax, pool in zip(axes, pools, strict=True):
         diagram, rows = reliability_diagram(pool.confidence, pool.correct), pool.labelled
-        _posterior_band(ax, diagram)
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(rows):,} labels")
         error = diagram.calibration_error_draws(draws, rng(0, "ece", title, len(rows)))[:, 0]
-        height, edge = np.histogram(error, bins=60)
-        below.stairs(height / height.max(), edge, fill=True, alpha=0.4, color=ORANGE)
-        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
-        below.axvline(truth, color="black", lw=1, label="all labels")
-        below.axvline(plain.expected_calibration_error(), color=BLUE, lw=1, label="frequentist")
-        below.set(xlabel="ECE", xlim=(0, 0.25))
-    axes[0, 0].set_ylabel("accuracy")
-    axes[1, 0].set_ylabel("posterior density, highest = 1")
-    axes[1, 0].legend(frameon=False, fontsize=8)
-    figure.suptitle(title)
+        _density(ax, error, ORANGE)
+        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=BINS)
+        ax.axvline(truth, color="black", lw=1, label="all labels")
+        ax.axvline(plain.expected_calibration_error(), color=BLUE, lw=1, label="frequentist")
+        ax.set(xlabel="ECE", xlim=(0, 0.25))
+    axes[0].set_ylabel("posterior density, highest = 1")
+    axes[0].legend(frameon=False, fontsize=8)
     yield "", figure
 
 
@@ -401,8 +396,7 @@ def figure_2_8(results: Path, effort: Effort) -> Drawn:
     figure, axes = _panels(len(pairs), width=4.6)
     for ax, (names, accuracy) in zip(axes[0], pairs.items(), strict=True):
         drawn = accuracy.draws(draws, rng(0, "difference", *names))
-        height, edge = np.histogram(drawn[:, 0] - drawn[:, 1], bins=80)
-        ax.stairs(height / height.max(), edge, fill=True, alpha=0.35, color=BLUE)
+        _density(ax, drawn[:, 0] - drawn[:, 1], BLUE)
         for end in (-MARGIN, MARGIN):
             ax.axvline(end, color=ORANGE, lw=1)
         frequentist = (accuracy.successes - 1) / (accuracy.strength - 2)
@@ -487,7 +481,7 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
 
 def classes(scores: MulticlassScores, draws: int) -> Found:
     """Return what is known of the classes at both ends from all labels, under Beta(1, 1)."""
-    accuracy = accuracy_posterior(scores.correct, scores.prediction, uniform(len(scores.classes)))
+    accuracy = _accuracy(scores)
     places = [scores.classes.index(name) for name in MOST_ACCURATE]
     lower, upper = (end[places] for end in accuracy.interval())
     drawn = accuracy.draws(draws, rng(0, "black box", "classes"))

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from fairbench.core.errors import check_choice
 from fairbench.data.columns import MulticlassScores, read_class_scores
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
@@ -48,10 +47,8 @@ class ScoreFile(Source):
 
         Raises
         ------
-        UserError : an unknown classifier or group, a file that is not there or not as described.
+        UserError : a file that is not there or not as described.
         """
-        check_choice(f"classifier of {self.path}", classifier, self.scores)
-        check_choice(f"group column of {self.path}", group, self.groups)
         column = self.scores[classifier]
         raw = RawTable.read(archive, self, only=(self.target, group, column))
         score = raw.number(column).to_numpy()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, dropwhile, product
+from itertools import count, product
 from math import ceil
 from pathlib import Path
 from statistics import NormalDist
@@ -56,67 +56,38 @@ from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE
 PUBLISHED = 96_000
 
 
-@dataclass(frozen=True)
-class Population:
-    """Two groups, the larger first.
-
-    Attributes
-    ----------
-    shares : of rows. base_rates : of label 1. rates : true positive rates.
-    """
-
-    shares: tuple[float, float] = (0.8, 0.2)
-    base_rates: tuple[float, float] = (0.2, 0.2)
-    rates: tuple[float, float] = (0.95, 0.90)
-
-    @property
-    def positives(self) -> Floats:
-        """Return the share of rows that are positives of a group, (2,)."""
-        return np.multiply(self.shares, self.base_rates)
-
-    @property
-    def gap(self) -> float:
-        """Return the smaller group's true positive rate minus the larger's."""
-        return self.rates[1] - self.rates[0]
+# The shares of rows that are positives of the larger and of the smaller group; their TPRs.
+EXAMPLE = (0.8 * 0.2, 0.2 * 0.2), (0.95, 0.90)
+Pair = tuple[float, float]
 
 
-def by_normal(population: Population, margin: float = 0.01) -> int:
+def by_normal(positives: Pair, rates: Pair, margin: float = 0.01) -> int:
     """Return the rows for which the gap's normal error stays within `margin` in 95 %.
 
-    z² Σ θ (1 - θ) / (share x base rate) / margin².
+    z² Σ θ (1 - θ) / (share of positives) / margin².
     """
-    rates = np.array(population.rates)
-    variance = float((rates * (1 - rates) / population.positives).sum())
+    variance = sum(rate * (1 - rate) / share for share, rate in zip(positives, rates, strict=True))
     return ceil(NormalDist().inv_cdf(0.975) ** 2 * variance / margin**2)
 
 
 def chance(
-    population: Population,
-    rows: int,
-    generator: np.random.Generator,
-    *,
-    margin: float = 0.01,
-    draws: int = 100_000,
+    positives: Pair, rates: Pair, rows: int, *, margin: float = 0.01, draws: int = 100_000
 ) -> float:
     """Return how often the gap of `rows` labelled rows is within `margin` of the true one.
 
     Samples without a positive in both groups have no gap, and count as outside.
     """
-    shares = np.append(population.positives, 1 - population.positives.sum())
-    positives = generator.multinomial(rows, shares, size=draws)[:, :2]
-    correct = generator.binomial(positives, population.rates)
-    rates = correct / np.maximum(positives, 1)
-    within = np.abs(rates[:, 1] - rates[:, 0] - population.gap) <= margin
-    return float((within & (positives > 0).all(axis=1)).mean())
+    generator = rng(0, "labels_needed")
+    found = generator.multinomial(rows, [*positives, 1 - sum(positives)], size=draws)[:, :2]
+    shares = generator.binomial(found, rates) / np.maximum(found, 1)
+    within = np.abs(np.diff(shares)[:, 0] - (rates[1] - rates[0])) <= margin
+    return float((within & (found > 0).all(axis=1)).mean())
 
 
-def by_simulation(population: Population, *, margin: float = 0.01, step: int = 1000) -> int:
-    """Return the smallest multiple of `step` whose simulated chance is 95 %, of the same seed."""
-
-    def short(rows: int) -> bool:
-        return chance(population, rows, rng(0, "labels_needed"), margin=margin) < 0.95
-
-    return next(dropwhile(short, count(step, step)))
+def by_simulation(positives: Pair, rates: Pair, margin: float = 0.01, *, step: int = 1000) -> int:
+    """Return the smallest multiple of `step` whose simulated chance is 95 %."""
+    steps = count(step, step)
+    return next(rows for rows in steps if chance(positives, rates, rows, margin=margin) >= 0.95)
 
 
 def labels_needed() -> None:
@@ -128,15 +99,14 @@ def labels_needed() -> None:
     must have labels. Here the smallest number by a closed form and by simulation. ``python -m
     papers.few_labels.figures labels_needed``
     """
-    example = Population()
-    print(f"published: {PUBLISHED:,}; normal: {by_normal(example):,}; ", end="")
-    print(f"simulated: {by_simulation(example):,}")
-    within = chance(example, PUBLISHED, rng(0, "labels_needed"), draws=1_000_000)
+    print(f"published: {PUBLISHED:,}; normal: {by_normal(*EXAMPLE):,}; ", end="")
+    print(f"simulated: {by_simulation(*EXAMPLE):,}")
+    within = chance(*EXAMPLE, PUBLISHED, draws=1_000_000)
     print(f"chance at {PUBLISHED:,} rows: {within:.4f}")
     for share in (0.5, 0.2, 0.1, 0.05):
-        population = Population(shares=(1 - share, share))
-        rows = [f"±{m:g}: {by_normal(population, m):,}" for m in (0.05, 0.02, 0.01)]
-        print(f"smaller group of {share:.0%}: rows for {'; '.join(rows)}")
+        positives = 0.2 * (1 - share), 0.2 * share
+        needed = [f"±{m:g}: {by_normal(positives, EXAMPLE[1], m):,}" for m in (0.05, 0.02, 0.01)]
+        print(f"smaller group of {share:.0%}: rows for {'; '.join(needed)}")
 
 
 BUDGETS = (10, 20, 40, 100, 200, 400, 1000)
@@ -344,9 +314,7 @@ def _boxes(axes: Axes, case: Case, *, runs: int) -> None:
 
 
 def _chances(axes: Axes, draws: int) -> None:
-    shares = [
-        100 * chance(Population(), rows, rng(0, "labels_needed"), draws=draws) for rows in _NEEDED
-    ]
+    shares = [100 * chance(*EXAMPLE, rows, draws=draws) for rows in _NEEDED]
     axes.plot(np.array(_NEEDED) / 1000, shares, color=BLUE, marker=".")
     axes.axhline(95, color=GREY, linewidth=0.8, label="95 %")
     axes.set(xlabel="thousand labels", title="one in five in the smaller group")

@@ -48,7 +48,7 @@ def _asked_of(row: dict[str, str]) -> methods.Asked:
 def _asked_of_key(rows: pd.DataFrame, setting: methods.Setting) -> list[methods.Asked]:
     """Return all that one data set, attribute and model is asked under a setting."""
     asked = [_asked_of(row) for row in rows.to_dict("records")]
-    if setting == methods.TEXT:
+    if setting.cause in ("", "released scores"):
         labels = {labels for _, _, labels, _ in asked}
         asked += [
             (name, 1.0, n, rate) for name in _EVERY_RATE for n in labels for rate in methods.RATES
@@ -230,15 +230,6 @@ def datasets() -> None:
 _THEIRS, _OURS = "published", "ours"
 
 
-def _claim_numbers() -> pd.DataFrame:
-    """Return a row per published number with ours of the record, missing where it has none."""
-    paper = Paper.read("few_labels", PAPERS)
-    keys = ["table", "metric", "n_labelled", "setting", "method", *methods.CONFIGURATION]
-    printed = paper.rows[paper.rows["table"].isin(ANSWERED)]
-    rows = printed[keys].assign(published=printed["value"].astype(float))
-    return rows.merge(recorded(paper)[[*keys, _OURS]], on=keys, how="left").astype({_OURS: float})
-
-
 def means(rows: pd.DataFrame, by: str) -> pd.DataFrame:
     """Return the mean of one table's numbers by method and number of labels, theirs and ours."""
     both = rows.pivot_table([_THEIRS, _OURS], by, "n_labelled", sort=False, dropna=False)
@@ -261,9 +252,8 @@ def claims() -> None:
 
     ``python -m papers.few_labels.tables claims``: ours are those of the record, ``verdicts.csv``.
     """
-    rows = _claim_numbers()
-    if rows[_OURS].isna().all():
-        print("no record of ours yet: fairbench paper few_labels run=true record=true")
+    rows = recorded(Paper.read("few_labels", PAPERS)).rename(columns={"value": _THEIRS})
+    rows = rows[rows["table"].isin(ANSWERED)].astype({_THEIRS: float})
     for table, of_table in rows.groupby("table"):
         by = "setting" if table == "4.7" else "method"
         print(f"\nTable {table}: {of_table['metric'].iloc[0]}, means over the configurations")

@@ -139,9 +139,9 @@ def unscaled(effort: Effort) -> pd.DataFrame:
             fairness.columns = pd.RangeIndex(1, NEIGHBOURS + 1, name="k")
             for attribute, groups in rows.people.items():
                 cells = fairness.groupby([groups.astype(str).to_numpy(), outcome])
-                means = cells.mean().rename_axis(["group", "outcome"]).stack().rename("value")
-                n = cells.size().rename_axis(["group", "outcome"]).rename("n")
-                frame = means.reset_index().join(n, on=["group", "outcome"])
+                means = cells.agg(["mean", "size"]).stack("k", future_stack=True)
+                means.index.names = ["group", "outcome", "k"]
+                frame = means.rename(columns={"mean": "value", "size": "n"}).reset_index()
                 metric = f"individual_fairness_{name}"
                 frames.append(frame.assign(attribute=attribute, metric=metric, run=run))
     return pd.concat(frames, ignore_index=True)

@@ -28,7 +28,7 @@ from fairbench.components.papers.atlas.thresholds import (
     falls_by_intervention,
 )
 from fairbench.core.arrays import Floats
-from fairbench.core.text import interval, number, signed
+from fairbench.core.text import interval, number
 from fairbench.metrics.registry import label
 from fairbench.reporting.group_tables import sentence_of
 from fairbench.results.runs import Run
@@ -36,7 +36,6 @@ from fairbench_rank.approaches import (
     APPROACH,
     ERROR,
     FEWEST_FAMILIES,
-    NEEDS_GROUP,
     NONE,
     ApproachValues,
     Contrast,
@@ -99,7 +98,6 @@ class _ClaimPart:
     verdict : the verdict by the simultaneous interval.
     alone : the verdict by the difference's own interval.
     few_tasks : whether it was measured on too few tasks to decide the claim.
-    of_families : the mean of each family on whose tasks it was measured.
     """
 
     label: str
@@ -116,7 +114,6 @@ class _ClaimPart:
     verdict: str
     alone: str
     few_tasks: bool = False
-    of_families: tuple[float, ...] = ()
 
     @property
     def verdicts(self) -> Verdicts:
@@ -150,7 +147,6 @@ class Claim:
     verdict : holds, fails or not resolved, by means over families.
     evidence : what was measured of the parts that decide, in sentences; empty if there are none.
     remarks : further sentences, such as ways in which the comparison is uneven.
-    fairest : the parts that compare on the most equal terms, if a remark names them.
     """
 
     name: str
@@ -162,7 +158,6 @@ class Claim:
     parts: tuple[_ClaimPart, ...]
     evidence: str = ""
     remarks: tuple[str, ...] = ()
-    fairest: tuple[_ClaimPart, ...] = ()
 
     @property
     def criterion(self) -> str:
@@ -237,7 +232,6 @@ def _judge_parts(values: ApproachValues, series: Sequence[_ClaimSeries]) -> tupl
                 verdict=alone if agrees else OPEN,
                 alone=alone,
                 few_tasks=bool(few[position]),
-                of_families=tuple(map(float, means[position][np.isfinite(means[position])])),
             )
         )
     return tuple(parts)
@@ -407,11 +401,8 @@ def _unprocessing_claim(
         for (name, gap), fall in falls.items()
     ]
     parts = _judge_parts(values, series)
-    fairest = tuple(
-        part
-        for part in _select_deciding(parts)
-        if part.label.split()[0] in on_training_rows and part.mean == part.mean
-    )
+    names = (part.label.split()[0] for part in _select_deciding(parts) if part.mean == part.mean)
+    fairest = dict.fromkeys(name for name in names if name in on_training_rows)
     of_rows = []
     if compared := sorted({margin.approach for margin in margins}):
         rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
@@ -419,26 +410,8 @@ def _unprocessing_claim(
         several = pluralise(len(rows), "intervention and strength", "interventions and strengths")
         of_rows.append(_tell("validation_rows", several=several, without=without))
     if fairest:
-        names = " and ".join(dict.fromkeys(part.label.split()[0] for part in fairest))
-        of_rows.append(_tell("training_rows", names=names))
-    return _claim_of_all(UNPROCESSING, parts, remarks=(*of_rows, *remarks), fairest=fairest)
-
-
-def fairest_differences(claim: Claim) -> tuple[list[str], list[list[str]]]:
-    """Return the table of the fairest comparisons of a claim: its heads and its rows.
-
-    A row is an intervention at one strength, and a column is the gap at which it is compared. A
-    cell has the difference with its own interval, or ``-`` if there is none.
-    """
-    of_cell: dict[tuple[str, str], str] = {}
-    for part in claim.fairest:
-        intervention, _, gap = part.label.replace(f" ({NEEDS_GROUP})", "").partition(", ")
-        of_cell[intervention, gap] = f"{signed(part.mean)} ({interval(part.lower, part.upper)})"
-    interventions, gaps = (list(dict.fromkeys(names)) for names in zip(*of_cell, strict=True))
-    return ["compared with", *gaps], [
-        [intervention, *(of_cell.get((intervention, gap), "-") for gap in gaps)]
-        for intervention in interventions
-    ]
+        of_rows.append(_tell("training_rows", names=" and ".join(fairest)))
+    return _claim_of_all(UNPROCESSING, parts, remarks=(*of_rows, *remarks))
 
 
 def unequal_terms_remarks(runs: Sequence[Run], path: Path = ROLES) -> list[str]:

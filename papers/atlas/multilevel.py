@@ -22,7 +22,7 @@ share, the mean and the slopes are drawn. Many differences are drawn in parallel
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,27 +105,6 @@ def fit(
     generator : draws.
     draws : how many draws are kept after warming up, which is every second one.
     """
-    blocks = []
-    for start in range(0, max(len(measured.means), 1), _BLOCK):
-        some = slice(start, start + _BLOCK)
-        own = {name: getattr(measured, name)[some] for name in ("means", "variances", "splits")}
-        blocks.append(_fit_block(replace(measured, **own), generator, draws))
-    along = {"centres": 1, "errors": 1, "effects": 0, "effect_errors": 0, "families": 0}
-    return _Multilevel(
-        **{
-            name: np.concatenate([getattr(block, name) for block in blocks], axis=axis)
-            for name, axis in along.items()
-        }
-    )
-
-
-_BLOCK = 250  # differences that are drawn side by side, which stay in a processor's cache
-
-
-def _fit_block(
-    measured: MeasuredDifferences, generator: np.random.Generator, draws: int
-) -> _Multilevel:
-    """Draw from the posterior of one block of differences."""
     size = _sizes(measured)
     sampler = _Sampler(measured, size, generator)
     kept = []

@@ -33,7 +33,6 @@ from fairbench.components.papers.atlas.claims import (
     Claim,
     ClaimRoles,
     claims,
-    fairest_differences,
     sign_in_words,
     signed_in_words,
     unequal_terms_of_table,
@@ -107,8 +106,7 @@ class AtlasFindings(Findings):
         names = ("margins", "verdicts", "by_size", "explanations")
         plain = {name: getattr(self, name) for name in names}
         plain["claims"] = [
-            {**vars(c), "parts": [*map(vars, c.parts)], "fairest": [*map(vars, c.fairest)]}
-            for c in self.claims
+            {**vars(claim), "parts": [*map(vars, claim.parts)]} for claim in self.claims
         ]
         return {**super().to_dict(), **finite(plain)}
 
@@ -270,10 +268,6 @@ def _details(claim: Claim) -> model.Details:
         *([model.Paragraph(_counts_sentence(claim))] if claim.deciding_parts else []),
         *([model.Items(claim.remarks)] if claim.remarks else []),
     ]
-    if claim.fairest:
-        heads, cells = fairest_differences(claim)
-        caption = "the error of thresholds of validation rows minus that of training rows"
-        blocks.append(model.Table([*map(model.Column, heads)], cells, caption=caption))
     return model.Details(
         claim.statement, [*blocks, *_picture(claim), table], remark=claim.verdict,
         name=f"claim-{claim.name}", style="metric",

@@ -433,10 +433,6 @@ class Measured:
     posteriors: int = 20
     draws: int = 10000
 
-    def cvs(self, *names: str) -> int:
-        """Return how many cross-validations of the ground truth all of these algorithms have."""
-        return min(len(self.counts.get(name, ())) for name in names)
-
     def effective_fraction(self, name: str, rho: str) -> Floats:
         """Return what a count of an algorithm is worth, a number or (R, G, 1)."""
         settings = Settings(rho=RHOS[rho])

@@ -14,9 +14,6 @@ from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from fairbench.comparison.runs import Settings
 from fairbench.components.papers import CrossValidations, print_table, run_main
@@ -177,32 +174,23 @@ def matrix(rows: pd.DataFrame, names: Sequence[str], event: str) -> Floats:
 
 def print_pairs(rows: pd.DataFrame) -> None:
     """Print three lines an algorithm for each rho, in percent, and its rank."""
-    console = Console(width=100)
     accuracy, opportunity = readings.ROPE
-    console.print(
+    print(
         f"every two of the algorithms; ropes {accuracy:g} (accuracy) and {opportunity:g} (equal "
         "opportunity difference)\npercent, row against column: better (>>), more accurate but less "
         "fair, practically equal\nrank: 1 + the algorithms that are better with 95 %"
     )
     for rho, mine in rows.groupby("rho", sort=False):
-        console.print(_pair_table(str(rho), mine))
-
-
-def _pair_table(rho: str, rows: pd.DataFrame) -> Table:
-    names = list(dict.fromkeys(rows["A"]))
-    tables = [(label, matrix(rows, names, event)) for event, label in _PRINTED.items()]
-    ranks = ranking(tables[0][1])
-    table = Table(title=rho, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-    for heading in ("", "rank", "row is"):
-        table.add_column(heading, no_wrap=True)
-    for place in range(len(names)):
-        table.add_column(str(place + 1), justify="right", no_wrap=True, min_width=3)
-    for place, name in enumerate(names):
-        front = [f"{place + 1} {readings.short(name)}", str(ranks[place])]
-        for label, shares in tables:
-            table.add_row(*front, label, *map(_percent, shares[place]))
-            front = ["", ""]
-    return table
+        names, cells = list(dict.fromkeys(mine["A"])), []
+        tables = {label: matrix(mine, names, event) for event, label in _PRINTED.items()}
+        ranks = ranking(tables[_PRINTED[A_BETTER]])
+        for place, (name, rank) in enumerate(zip(names, ranks, strict=True)):
+            front = [f"{place + 1} {readings.short(name)}", str(rank)]
+            for label, shares in tables.items():
+                cells.append([*front, label, *map(_percent, shares[place])])
+                front = ["", ""]
+        headings = ("", "rank", "row is", *(str(place + 1) for place in range(len(names))))
+        print_table(str(rho), headings, cells, padding=0, pad_edge=False)
 
 
 def _percent(share: float) -> str:

@@ -67,7 +67,7 @@ def table_12_1(
         one_ratio = readings.RHOS[row["setting"]] in readings.RELATIVE
         error = sd * np.sqrt(1 / own + (1 if one_ratio else 0))
         if row["metric"] == INSIDE:  # of so many cross-validations of ours
-            cvs = measured.cvs(row["method"])
+            cvs = len(measured.counts[row["method"]])
             error = np.hypot(error, np.sqrt(theirs * (100 - theirs) / cvs))
         yield number(float(np.mean(values)), sd, own, row=place, error=float(error))
 

@@ -15,7 +15,6 @@ from fairbench.components.papers.atlas import claims, page, thresholds
 from fairbench.components.papers.atlas.multilevel import explanations, fit
 from fairbench.components.papers.atlas.seeds import chance_apart, compared_seeds, lines_of
 from fairbench.components.papers.atlas.thresholds import FAILS, HOLDS, OPEN
-from fairbench.core.text import interval, signed
 from fairbench.reporting.document.forms import to_markdown
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import to_html
@@ -285,11 +284,6 @@ def test_thresholds_of_the_same_rows_are_set_beside_the_claim():
     )
     assert "The rule is another one." in rest and rest[-1] in page.docs_page(whole)
     assert first.label == f"reweighing 0.25 ({NEEDS_GROUP}), at the same gap in equalized odds"
-    assert claim.fairest == claim.parts
-    heads, (row, *_) = claims.fairest_differences(claim)
-    assert heads[:2] == ["compared with", "at the same gap in equalized odds"]
-    difference = f"{signed(first.mean)} ({interval(first.lower, first.upper)})"
-    assert row[:2] == ["reweighing 0.25", difference]
 
 
 def test_the_page_of_a_board_gets_the_claims_and_opens_with_the_sizes():

@@ -26,10 +26,9 @@ from fairbench.core.options import option
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset
 from fairbench.data.splits import Fold, KFold
-from fairbench.experiments.build import components
 from fairbench.experiments.compute import compute
-from fairbench.experiments.configuration import plain
 from fairbench.experiments.contracts import Study
+from fairbench.experiments.pipeline import prepare
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import accuracy, binary_confusion, total, true_positive_rate
 
@@ -81,16 +80,7 @@ def overrides(name: str) -> list[str]:
 @lru_cache(maxsize=32)
 def study(name: str) -> Study:
     """Return the data and components of one algorithm, as that run would build them."""
-    cfg = plain(composed(*overrides(name)))
-    parts = components(cfg)
-    return Study(
-        parts.dataset,
-        parts.learner,
-        parts.intervention,
-        parts.method.fitter,
-        int(cfg["seed"]),
-        parts.protect,
-    )
+    return prepare(composed(*overrides(name))).study
 
 
 FOLDS = 10

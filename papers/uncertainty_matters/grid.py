@@ -258,13 +258,13 @@ class Divided:
     def _repaired(self, Z: Floats, used: Mask) -> Floats:
         """Return features, in units of the rows that train, repaired by what these teach."""
         numbers = [place for place, each in enumerate(self.X.T) if len(np.unique(each)) > 2]
-        values, found = Z[:, numbers], Z.copy()
+        values, groups, found = Z[:, numbers], self.groups.astype(str), Z.copy()
         of_group = {
-            group: [Quantiles.of(each) for each in values[used & (self.groups == group)].T]
-            for group in (0, 1)
+            name: [Quantiles.of(each) for each in values[used & (groups == name)].T]
+            for name in ("0", "1")
         }
         found[:, numbers] = repaired_values(
-            values, self.groups, of_group=of_group, of_all=of_group[0], level=1.0
+            values, groups, of_group=of_group, of_all=of_group["0"], level=1.0
         )
         return found
 

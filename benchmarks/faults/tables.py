@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -29,6 +30,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from benchmarks.faults.browser import Seen, browser, browser_path
 from benchmarks.faults.commands import LISTED, Total, obeyed, show_totals, warm
@@ -196,6 +198,23 @@ def _duplicates(folder: Path) -> Path:
     return path
 
 
+def _of_kind(kind: str) -> Iterator[Case]:
+    """Yield the cases of a kind that `tables.yaml` has."""
+    for name, more in _DECLARED[kind].items():
+        if "headers" in more:
+            yield headed(name, *more.pop("headers"), **more)
+        elif "column" in more:
+            changed = _changed(more.pop("column"), more.pop("value"), more.pop("row", None))
+            yield text(name, changed, **more)
+        elif "groups" in more:
+            groups, labels = ([*islice(cycle(more.pop(each, _AB)), ROWS)] for each in _IN_TURN)
+            yield columns(name, groups, labels=labels, **more)
+        else:
+            yield labelled(name, *more.pop("labels"), **more)
+
+
+_IN_TURN = ("groups", "labels")
+_DECLARED = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 LABELS = (
     *(
         labelled(name, *(label.replace("HACK", HACK) for label in labels))
@@ -206,18 +225,9 @@ LABELS = (
     text("a byte of value 0 at an end", _changed("group", "a\0", 3), "holds a byte of value 0"),
 )
 HEADERS = (
-    headed("a header twice", "x", "x"),
-    headed("the groups' header twice", "group", refused="2 columns are named 'group'"),
-    headed("an empty header", "", ""),
-    headed("headers in other letters", "\u5e74\u9f84", "\u00e9\u0301", "\U0001f600"),
+    *_of_kind("headers"),
     headed("a header of 200,000 signs", "h" * 200_000, refused="the header cannot be read"),
     headed("long headers", "h" * 10_000, "i" * 10_000),
-    headed("brackets and markup in headers", "[x]", "<b>", "a]b", "{c}", "d=e", 'say "f"'),
-    headed("lines in a header", "a\nb", "c\td"),
-    headed("headers of our own columns", "value", "n", "status", "reason", "metric", "target",
-           "row", "fold", "prediction.1", "uncertainty"),
-    headed("formulas in headers", "=1+1", "@a"),
-    headed("headers with blanks around", " y ", "z "),
     headed("2,000 columns", *(f"c{i}" for i in range(2000))),
     text("a group called score", delimited(rows_of(_AB), ["n", "x", "label", "score", "prediction"])
          .encode(), group="n"),
@@ -225,32 +235,16 @@ HEADERS = (
            group=name) for name in ("[g] <i>", "target", "row", "status")),
 )  # fmt: skip
 SIZES = (
+    *_of_kind("sizes"),
     text("blank lines alone", b"\n\r\n\n", "no header line"),
-    labelled("one row", "a", rows=1, refused={"run": "", "audit": "holds 1 different values"}),
-    labelled("one group", "a", refused={"audit": "holds 1 different values"}),
     labelled("every row a group", *(f"p{i}" for i in range(ROWS)),
              refused={"audit": "holds 60 different values"}),
     labelled("300 groups", *(f"g{i:03}" for i in range(300)), rows=900),
-    labelled("no label anywhere", "", refused={"run": "has no value", "audit": "('unknown')"}),
-    text("constant scores", _changed("score", 0.5), score=0.5),
-    text("scores above 1", _changed("score", 1.5, 7), {"audit": "row 8: '1.5' is not a prob"}),
-    text("scores that are not a number", _changed("score", "nan", 7),
-         {"audit": "row 8: 'nan' is no number"}),
-    text("infinite scores", _changed("score", "inf", 7),
-         {"run": "row 8: 'inf' is no number", "audit": "row 8: 'inf' is no number"}),
-    text("missing scores", _changed("score", "", 7), {"audit": "row 8: '' is no number"}),
-    text("constant labels", _changed("label", 1), {"run": "a binary target"}),
-    text("labels of three kinds", _changed("label", 2, 7),
-         {"run": "a binary target", "audit": "row 8: '2' is not"}),
-    text("a label that is missing", _changed("label", "", 7),
-         {"run": "target 'label' is missing in row 8"}),
     text("a number of 400 digits", _changed("x", "9" * 400, 7), {"run": "is no number"}),
-    text("a feature without values", _changed("x", "")),
-    text("a feature with a text among numbers", _changed("x", "<b>", 7),
-         {"run": "row 8: '<b>' is no number"}),
 )  # fmt: skip
 _ONE_GB = {"FAIRBENCH_MAX_MEMORY": "1"}
 ENCODINGS = (
+    *_of_kind("types"),
     text("bytes that are no text", _PLAIN.replace(b"a,", b"\xff\x81,", 1), "(line 2, byte"),
     text("bytes of a program", _PLAIN.replace(b"a,", b"\xff\x01,", 1), "bytes that no text has"),
     labelled("UTF-7", "+ADw-script+AD4-", "a"),
@@ -270,27 +264,16 @@ ENCODINGS = (
     Case("a Parquet file that unfolds", _declared, refused={"": "are allowed"},
          environment=_ONE_GB),
     Case("two columns of one name", _duplicates, refused={"": "2 columns are named 'group'"}),
-    columns("groups that are lists", [[each] for each in _AB], "is of type list"),
-    columns("groups that are records", [{"a": {"b": [each]}} for each in _AB], "is of type struct"),
     columns("groups that are bytes", [b"\xff"] * ROWS, "has no text in each row"),
     columns("a dictionary", lambda: pa.array(_AB).dictionary_encode()),
     columns("decimals", [Decimal(each) for each in ["1.0", "2.50"] * 30],
             labels=["1.00", "2.50"] * 30),
-    columns("dates", [date(2020, 1, 1 + i % 2) for i in range(ROWS)],
-            labels=["2020-01-01", "2020-01-02"] * 30),
     columns("dates among features", list(_AB),
             when=[date(2020, 1, 1 + i % 28) for i in range(ROWS)],
             refused={"run": "dates, names and free texts are no categories"}),
     columns("times among features", list(_AB),
             when=[datetime(2020, 1, 1 + i % 28) for i in range(ROWS)],
             refused={"run": "dates, names and free texts are no categories"}),
-    columns("whole numbers, some missing", [1, 2, None] * 20, labels=["1", "2", ""] * 20),
-    columns("numbers, some missing", [1.0, 2.5, None] * 20, labels=["1", "2.5", ""] * 20),
-    columns("truths, some missing", [True, False, None] * 20, labels=["True", "False", ""] * 20),
-    columns("empty and missing", ["", None, "a"] * 20, labels=["", "", "a"] * 20),
-    columns("labels that end in a byte of value 0", ["a", "a\0"] * 30,
-            "holds a byte of value 0 in a text"),
-    columns("script in Parquet", ["<script>", "[/x]"] * 30, labels=["<script>", "[/x]"] * 30),
 )  # fmt: skip
 FILES = (
     Case("a folder", _in_place(Path.mkdir), refused={"run": "no file", "audit": "is not a file"}),

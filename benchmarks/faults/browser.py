@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -57,16 +56,6 @@ def browser_path() -> str | None:
     return next((result for name in NAMES if (result := shutil.which(name))), None)
 
 
-# Chromium reads what it is asked from 3, and answers on 4.
-_START = """
-import fcntl, os, sys
-read, write = (fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3])
-os.dup2(read, 3)
-os.dup2(write, 4)
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-
-
 @contextlib.contextmanager
 def browser(path: str) -> Iterator[Browser]:
     """Start a browser without a window, and end it."""
@@ -74,10 +63,11 @@ def browser(path: str) -> Iterator[Browser]:
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
     flags += ["--no-first-run", "--disable-background-networking", "--disable-dev-shm-usage"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        pipes = [str(asked[0]), str(answered[1])]
-        words = [sys.executable, "-c", _START, *pipes, path, *flags, f"--user-data-dir={folder}"]
+        # Chromium reads what it is asked from 3, and answers on 4.
+        line = f'exec "$0" "$@" 3<&{asked[0]} 4>&{answered[1]}'
+        words = ["bash", "-c", line, path, *flags, f"--user-data-dir={folder}", "about:blank"]
         process = subprocess.Popen(
-            [*words, "about:blank"], pass_fds=(asked[0], answered[1]), stderr=subprocess.DEVNULL
+            words, pass_fds=(asked[0], answered[1]), stderr=subprocess.DEVNULL
         )
         os.close(asked[0])
         os.close(answered[1])

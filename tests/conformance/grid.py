@@ -6,8 +6,10 @@ from heapq import heappop, heappush
 from importlib.util import find_spec
 from itertools import combinations, product
 from math import inf
+from pathlib import Path
 from typing import Any
 
+import yaml
 from omegaconf import OmegaConf
 from pytest import MonkeyPatch
 
@@ -25,32 +27,9 @@ POPULATIONS = {
     "simulated_sequences": {"length": 6, "event": 2},
 }
 # What has nothing to do with how components compose, and only takes time.
-QUICK = {
-    "bayesian_nn": {"epochs": 4},
-    "ft_transformer": {"width": 4, "heads": 1, "blocks": 1, "epochs": 1},
-    "mlp": {"epochs": 4, "dropout": 0.1},
-    "random_forest": {"n_estimators": 4},
-    "sequence_transformer": {"epochs": 2, "width": 4, "heads": 1, "batch_size": 128},
-    "sklearn": {"estimator": "sklearn.ensemble.RandomForestClassifier"},
-    "sklearn_mlp": {"max_iter": 4},
-    "tabm": {"members": 2, "width": 4, "blocks": 1, "bins": 2, "embedding": 1, "epochs": 1},
-    # Any file: the package is missing here, and refuses every combination.
-    "tabpfn": {"checkpoint": __file__},
-    "xgboost": {"rounds": 3},
-    "xgboost_tuned": {"depths": [1, 3], "rounds": 6, "patience": 2},
-    "constant_sd": {"folds": 2},
-    "deep_ensemble": {"members": 2},
-    "ensemble": {"members": 3},
-    "selective_ensemble": {"members": 3},
-    "self_consistency": {"members": 3},
-    "exponentiated_gradient": {"max_iter": 3},
-    "grid_search": {"grid_size": 4},
-    "disparate_mistreatment": {"max_iter": 5},
-    "lightgbm": {"rounds": 5},
-    "kfold": {"n_folds": 2},
-    "half_splits": {"repeats": 1},
-    "holdout": {"repeats": 1},
-}
+QUICK = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+# Any file: the package is missing here, and refuses every combination.
+QUICK["tabpfn"] = {"checkpoint": __file__}
 
 # The plainest first: they fill the rows in which every pair has been met.
 METHODS = sorted(options("method"), key=lambda name: (name != "baseline", name))

@@ -73,6 +73,12 @@ def _folder(path: Path, *_: Path) -> None:
     (path / "own.txt").write_text("mine")
 
 
+def _many(path: Path) -> None:
+    path.mkdir()
+    for number in range(MANY):
+        (path / f"{number}.parquet").touch()
+
+
 def _beside(name: bytes, path: Path) -> None:
     """Put a file and a folder of odd names beside a path, and in it where it is a folder."""
     for folder in (path.parent, path):
@@ -105,7 +111,7 @@ IN_PLACE: Mapping[str, Callable[[Path, Path, Path], object]] = {
     "socket": _socket,
     "device": lambda path, *_: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5)),  # /dev/zero
     "sparse file of 200 GB": _sparse,
-    "100,000 files": lambda path, outside, _: (outside.parent.parent / "huge").rename(path),
+    "100,000 files": lambda path, *_: _many(path),
     "folder": _folder,
     "file": lambda path, *_: path.write_text("mine"),
 }
@@ -304,10 +310,6 @@ def wrong_in(case: Case, folder: Path) -> Iterator[str]:
         yield f"waits: {end.seconds:.0f} s"
     if end.bytes > LARGEST + (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10):
         yield f"swells: {end.bytes / 1e9:.1f} GB"
-    if case.kind == "100,000 files":
-        if path.is_dir():  # a command may have set it aside, and written its own file there
-            path.rename(folder / "huge")
-        _many(folder / "huge")
 
 
 # Of what is named on the command line, a link is the user's own: what it leads to is theirs to use.
@@ -328,20 +330,10 @@ def _content(path: Path) -> str:
         return str(error)
 
 
-def _many(folder: Path) -> None:
-    """Fill a folder with many files, as far as it is not."""
-    folder.mkdir(exist_ok=True)
-    there = len(os.listdir(folder))
-    if there < MANY:
-        for number in range(MANY):
-            (folder / f"{number}.parquet").touch()
-
-
 def tried(top: Path, some: Sequence[Case], worker: int, workers: int) -> Total:
     """Try every so many-th case in a folder of this fork's own; count what went wrong in each."""
     folder, total = top / str(worker), Total()
     folder.mkdir()
-    _many(folder / "huge")
     for case in some[worker::workers]:
         wrong = [" ".join(what.split()) for what in wrong_in(case, folder)]
         for what in wrong:

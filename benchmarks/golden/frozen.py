@@ -61,19 +61,6 @@ def _git(*words: str) -> None:
         raise GoldenError(f"git {words[0]} {words[1]} failed: {said}")
 
 
-# How a tree is asked: what the cases call a task -> the verb of ``fairbench`` that does it.
-VERBS: Mapping[str, tuple[str, ...]] = {
-    "next": ("label", "next"),
-    "label": ("label", "ask"),
-    "report": ("label", "report"),
-}
-
-
-def line_of(task: str, words: Sequence[str]) -> list[str]:
-    """Return the words of a task after ``fairbench``; a task without an entry is a verb itself."""
-    return [*VERBS.get(task, (task,)), *words]
-
-
 # Asking a tree: a command in a process of its own, which must be that tree's and no other's.
 
 
@@ -86,7 +73,7 @@ class Reply:
     errors: str
 
 
-# A task, the case's words, and the folder to ask in.
+# A task, which is a verb, the case's words, and the folder to ask in.
 Ask = Callable[[str, Sequence[str], Path], Reply]
 # The questions to `fairbench.evaluate`, and the folder to ask in.
 Evaluate = Callable[[Sequence[Mapping[str, Any]], Path], list[Any]]
@@ -96,7 +83,7 @@ def commands_of(tree: Path) -> Ask:
     """Return what asks the commands of a tree, a process each."""
 
     def ask(task: str, words: Sequence[str], folder: Path) -> Reply:
-        line = [sys.executable, "-P", "-m", "fairbench", *line_of(task, words)]
+        line = [sys.executable, "-P", "-m", "fairbench", task, *words]
         pipes: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": PIPE, "text": True}
         done = subprocess.run(line, cwd=folder, env=_environment(tree), **pipes)
         return Reply(done.returncode, done.stdout, done.stderr)

@@ -35,7 +35,7 @@ def ask(task, words, folder):
             carry_out(configuration(*others, results=results.removeprefix("results=")))
             status = 0
         else:
-            status = main(frozen.line_of(task, words))
+            status = main([task, *words])
     return frozen.Reply(status, printed.getvalue(), errors.getvalue())
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from datetime import date
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -325,22 +327,47 @@ def _rate_table(rates: Sequence[Mapping[str, Any]], names: Mapping[str, str]) ->
 
 # Periods that are missing.
 
-# A number that ends a name, after one other at most.
-_NUMBERED = re.compile(r"(\D*(?:\d+\D+)?)(\d{1,15})")
+_NAMES = {
+    "day": r"(\d{4})-(\d\d)-(\d\d)",
+    "week": r"(\d{4})-W(\d\d)",
+    "month": r"(\d{4})-(0[1-9]|1[0-2])",
+    "quarter": r"(\d{4})-Q([1-4])",
+}
+_DIGITS = 15
+_OF_YEAR = {"month": 12, "quarter": 4}
 
 
 def skipped(names: Sequence[str]) -> Iterator[tuple[str, str, int]]:
     """Yield the periods that are missing, as the names around them and how many they are.
 
-    Names are compared that differ in the number at their end alone: ``week 7``, ``2024-W05``,
-    ``2024-03``, ``2024``. Days are not, as weeks without Sundays are whole; nor are two years.
+    Names are compared that are numbered, or dates: ``week 7``, ``2024-W52``, ``2024-03``,
+    ``2024-Q1``, ``2024``. Days are missing where more of them are than ever before, so that weeks
+    without Sundays are whole.
 
     Parameters
     ----------
     names : the names of periods, in order.
     """
-    numbered = [(name, *match.groups()) for name in names if (match := _NUMBERED.fullmatch(name))]
-    for (first, start, number), (last, other, later) in pairwise(numbered):
-        missing = int(later) - int(number) - 1
-        if start == other and missing > 0:
-            yield first, last, missing
+    usual = 1
+    for first, last in pairwise(names):
+        (kind, start), (other, stop) = _place(first), _place(last)
+        if kind != other or stop - start <= (usual if kind == "day" else 1):
+            continue
+        yield first, last, stop - start - 1
+        usual = stop - start
+
+
+def _place(name: str) -> tuple[str, int]:
+    """Return the kind of a period, and its number among all periods of that kind."""
+    for unit, written in _NAMES.items():
+        if match := re.fullmatch(written, name):
+            year, *parts = map(int, match.groups())
+            with suppress(ValueError):  # the 30th of February is a name as any other
+                if unit == "day":
+                    return unit, date(year, *parts).toordinal()
+                if unit == "week":
+                    return unit, date.fromisocalendar(year, parts[0], 1).toordinal() // 7
+                return unit, year * _OF_YEAR[unit] + parts[0]
+    *start, number, end = "", *re.split(r"(\d+)", name)
+    # More digits than any number of a period has are a part of its name.
+    return f"{''.join(start)}{number[:-_DIGITS]} {end}", int(number[-_DIGITS:] or 0)

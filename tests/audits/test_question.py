@@ -35,12 +35,8 @@ def test_the_area_is_that_of_the_curve_and_its_bound_holds_in_simulation():
     areas, errors = np.array([_score_area(score, label) for score in scores]).T
     assert areas == pytest.approx([roc_auc_score(label, score) for score in scores])
     assert areas.std() < errors.mean()
-
-
-def test_few_labels_tell_nothing_of_the_direction():
-    label = np.repeat([0.0, 1.0, np.nan], [9, 50, 5])
-    assert np.isnan(_score_area(-np.arange(64.0), label)).all()
-    assert not runs_against(-np.arange(64.0), label)
+    few = np.repeat([0.0, 1.0, np.nan], [9, 50, 5])
+    assert not runs_against(-np.arange(64.0), few)
 
 
 @pytest.mark.parametrize("favourable", ["paid", "default"])
@@ -141,22 +137,6 @@ def test_the_nearest_threshold_that_meets_a_constraint_is_found_and_judged():
 def test_todays_threshold_stays_where_it_meets_the_constraint():
     *_, asked = thresholds(biased(2000, 0), "constraint=selection_rate:0.2")
     assert (asked["threshold"], asked["changed"], asked["judged"][0]["holds"]) == (0.5, 0, True)
-
-
-@pytest.mark.thorough
-def test_what_judges_a_threshold_was_not_used_to_choose_it():
-    """Among a hundred thresholds one always looks fair: the other rows see through it."""
-    population = biased(40_000, 0.1, seed=1000)
-    covered, flattered = 0, 0
-    for seed in range(60):
-        *_, asked = thresholds(biased(400, 0.1, seed), "constraint=selection_rate:0.05")
-        (judged,) = asked["judged"]
-        selected = population["score"] > asked["threshold"]
-        gap = np.ptp(selected.groupby(population["sex"]).mean())
-        covered += judged["lower"] - 0.005 <= gap <= judged["upper"] + 0.005
-        flattered += judged["chosen"] < gap
-    assert covered >= 53  # of 60, 95 % less three standard errors
-    assert flattered > 40
 
 
 def test_the_page_has_a_constraint_and_other_thresholds():

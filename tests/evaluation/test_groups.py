@@ -235,30 +235,9 @@ def integral(function):
     return integrate.quad(function, 0, 1, limit=200)[0]
 
 
-def probability_below(groups, epsilon):
-    """Return P(largest - smallest < epsilon), by which group is the smallest."""
-
-    def density(x, g):
-        others = [other for h, other in enumerate(groups) if h != g]
-        inside = [other.cdf(x + epsilon) - other.cdf(x) for other in others]
-        return groups[g].pdf(x) * np.prod(inside)
-
-    return sum(integral(lambda x, g=g: density(x, g)) for g in range(len(groups)))
-
-
 def assert_probability(result, exact):
     assert 0.02 < exact < 0.98
     assert abs(result["value"] - exact) < 5 * np.sqrt(exact * (1 - exact) / DRAWS)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("groups", ["ab", "abc"])
-@pytest.mark.parametrize("name", GAPS_OF_RATES)
-def test_probability_of_a_small_gap_is_that_of_the_posterior(name, groups):
-    result = row(fine_table(groups, epsilon=0.15), name, statistic=BELOW_EPSILON)
-    assert result["setting"] == "epsilon=0.15"
-    (rate,) = WIDEST[name].rates
-    assert_probability(result, probability_below(posteriors(groups, rate), 0.15))
 
 
 @pytest.mark.parametrize("name", ["statistical_parity", "equal_opportunity", "predictive_parity"])

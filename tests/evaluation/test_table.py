@@ -12,22 +12,6 @@ from fairbench.inference.means import Moments, loss_limits
 from tests.evaluation.labelled import added
 
 
-def test_why_a_row_has_no_interval_goes_by_what_it_says_of_its_metric():
-    for metric, statistic, why in (
-        (tables.COSTS[0], tables.VALUE, "it was measured"),
-        ("abstention_chosen_rate", tables.VALUE, "it was chosen"),
-        ("spread_error", tables.VALUE, "none is known to hold"),
-        ("selection_rate", tables.POOLED, "none is known to hold"),
-        ("equalized_odds", tables.DEBIASED, "see that of the gap itself"),
-        ("equalized_odds", tables.PAIRS_THAT_DIFFER, "it counts what is sure"),
-        ("x", tables.BELOW_EPSILON, "it is a probability itself"),
-        ("x", tables.WORST, "it is a probability itself"),
-        ("x_ratio", tables.OUTSIDE_BAND, "it is a probability itself"),
-        ("idle_seconds", tables.VALUE, "none is known to hold"),  # a name's end says nothing
-    ):
-        assert tables.without_interval(metric, statistic) == f"no interval: {why}"
-
-
 def test_columns_have_their_types_whatever_is_in_them():
     assert tuple(tables.Setting._fields) == (*tables.SETTINGS, *tables.STRATA)
     plain, with_settings = tables.MetricTable(), tables.MetricTable()

@@ -1,16 +1,13 @@
-"""The posterior of confusion counts: exact marginals, coverage, and resampled counts."""
+"""Posteriors of shares, of confusion counts, and of what follows from them: exact marginals."""
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from fairbench.data.columns import UNKNOWN, MulticlassScores
-from fairbench.evaluation.evaluator import _resampled_counts
 from fairbench.inference import posterior as posteriors
 from fairbench.inference.gaps import cells_of
 from fairbench.metrics.registry import accuracy, confusion
-
-COUNTS = np.array([[30, 12, 9, 21], [4, 0, 3, 2], [0, 0, 0, 0]])
 
 
 @pytest.mark.parametrize(("level", "low", "high"), [(0.95, 25, 975), (0.5, 250, 750)])
@@ -22,17 +19,6 @@ def test_central_interval_returns_order_statistics_and_nan_of_a_column_with_one(
     ends = np.array(posteriors.central_interval(columns, level))
     np.testing.assert_array_equal(ends.reshape(2, 4).T, [[low, high]] * 3 + [[np.nan] * 2])
     np.testing.assert_array_equal(columns, before)
-
-
-def test_resampled_counts_keep_the_sizes_and_the_mean_shares():
-    resampled = _resampled_counts(COUNTS, 5000, np.random.default_rng(3))
-    assert resampled.shape == (5000, 3, 4)
-    assert (resampled.sum(axis=-1) == COUNTS.sum(axis=-1)).all()
-    share = COUNTS[0] / COUNTS[0].sum()
-    error = np.sqrt(COUNTS[0].sum() * share * (1 - share) / 5000)
-    assert (np.abs(resampled[:, 0].mean(axis=0) - COUNTS[0]) < 5 * error).all()
-    np.testing.assert_allclose(resampled[:, 0].var(axis=0), 5000 * error**2, rtol=0.1)
-    assert (resampled[:, 1, 1] == 0).all()
 
 
 # Beta posteriors against scipy, quadrature and closed forms.

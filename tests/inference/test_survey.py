@@ -262,13 +262,6 @@ def test_shrinkages_are_the_published_ones():
     assert survey.shrinkage(0, FOLDS) == 1
 
 
-def test_effective_counts_sum_folds_group_by_group():
-    counts, per_group = np.arange(24).reshape(3, 2, 4), np.array([[0.5], [1.0]])
-    for share in (0.5, per_group):
-        found = survey.effective_counts(counts, share)
-        np.testing.assert_allclose(found, counts.sum(axis=0) * share)
-
-
 def test_relative_rho_makes_the_variance_ratio():
     ratios = np.array([0.6, 1.0, 1.8])
     rho = survey.relative_rho(ratios, FOLDS)

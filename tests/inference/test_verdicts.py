@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fairbench.core.arrays import rng
-from fairbench.inference.repeats import inflation, posterior_draws, student_draws
+from fairbench.inference.repeats import posterior_draws, student_draws
 from fairbench.inference.verdicts import (
     ALIKE,
     BETTER,
@@ -78,11 +78,6 @@ def test_every_difference_of_many_has_it_too():
     for i, j in [(0, 1), (2, 7), (6, 3)]:
         expected = probability_better(values[:, i], values[:, j], 0.2)
         assert (drawn[:, i] > drawn[:, j]).mean() == pytest.approx(expected, abs=0.01)
-
-
-def test_the_variance_of_a_mean_over_splits_that_overlap_is_nadeau_and_bengios():
-    shared = 1 / 10 + (1 - 1 / 10) * 0.2
-    assert inflation(10, 0.2) == pytest.approx(shared / (1 - 0.2))
 
 
 def test_equal_methods_share_the_probability_and_are_near_and_one_split_says_nothing():

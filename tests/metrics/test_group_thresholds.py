@@ -94,18 +94,6 @@ def by_linprog(hulls, rates, relaxation):
     return result.fun, [weights[mine > 0] for mine in own]
 
 
-@pytest.mark.parametrize("metric", ["statistical_parity", "equal_opportunity", "equalized_odds"])
-@pytest.mark.parametrize("groups", [2, 3])
-def test_thresholds_are_those_of_the_programme(metric, groups):
-    """Where the best thresholds of all meet a constraint, too, and nothing is solved."""
-    hulls, rates = hulls_of(*simulated(groups=groups, decimals=4)), GAPS[metric].rates
-    (result,) = least_error([hulls], rates, RELAXATIONS)
-    for e, relaxation in enumerate(RELAXATIONS):
-        _, theirs = by_linprog(hulls, rates, relaxation)
-        for ours, other in zip(result, theirs, strict=True):
-            np.testing.assert_allclose(ours[e], other, rtol=0, atol=1e-12)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("metric", CONSTRAINTS)
 def test_no_thresholds_of_random_groups_are_better_than_the_programmes(metric):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy import stats
 from scipy.special import entr
 from scipy.stats import wasserstein_distance
 
@@ -139,35 +140,27 @@ def test_parts_of_three_classes_sum_to_those_of_the_mean(decompose):
     np.testing.assert_allclose(decompose(members).predictive, of_mean.sum(axis=-1))
 
 
-# Means of groups and their ratios: coverage, closed forms, and means of 0.
+# Means of groups and their ratios: closed forms, and means of 0.
 
 LEVEL = 0.95
 
 
-def skewed(samples, rows, ratio):
-    """Return the means of `samples` pairs of groups of exponential values, (2, samples)."""
-    values = np.random.default_rng(0).exponential(size=(2 * rows, samples))
-    values[rows:] *= ratio
-    return metrics.GroupMeans.of(values, np.repeat([0, 1], rows), 2)
-
-
-def test_intervals_cover_at_their_level_though_values_are_skewed():
-    """20,000 samples of 40 exponential rows a group: within two points, noise is a tenth."""
-    means = skewed(20_000, 40, 1.2)
-    ends = means.interval(LEVEL), means.difference(LEVEL)[1:], means.ratio(LEVEL)[1:]
-    for (lower, upper), truth in zip(ends, (1.2, 0.2, 1.2), strict=True):
-        covered = ((lower[1] <= truth) & (truth <= upper[1])).mean()
-        assert covered == pytest.approx(LEVEL, abs=0.02)
-
-
-def test_the_probability_of_a_ratio_outside_the_band_is_calibrated():
-    """With ratios drawn from a flat prior around the edge, it is the share that lie outside."""
-    ratio = np.exp(np.random.default_rng(0).uniform(-1, 1, 20_000))
-    chance = skewed(20_000, 60, ratio).ratio_outside(0.2)[1]
-    for low, high in ((0.1, 0.4), (0.4, 0.6), (0.6, 0.9)):
-        chosen = (low < chance) & (chance < high)
-        share = (np.abs(ratio[chosen] - 1) > 0.2).mean()
-        assert share == pytest.approx(chance[chosen].mean(), abs=0.05)
+def test_means_are_normal_on_the_scale_of_logarithms_and_differences_as_they_are():
+    draw = np.random.default_rng(0)
+    parts = draw.exponential(size=40), 1.2 * draw.exponential(size=60)
+    values, codes = np.concatenate(parts)[:, None], np.repeat([0, 1], [40, 60])
+    result = metrics.GroupMeans.of(values, codes, 2)
+    (first, second), (error, other) = (list(map(of, parts)) for of in (np.mean, stats.sem))
+    relative = np.hypot(error / first, other / second)
+    for found, centre, sd, turn in (
+        (result.interval(LEVEL), np.log(second), other / second, np.exp),
+        (result.difference(LEVEL)[1:], second - first, np.hypot(error, other), lambda x: x),
+        (result.ratio(LEVEL)[1:], np.log(second / first), relative, np.exp),
+    ):
+        ends = turn(np.array(stats.norm.interval(LEVEL, centre, sd)))
+        np.testing.assert_allclose([end[1, 0] for end in found], ends)
+    inside = np.diff(stats.norm.cdf(np.log([0.8, 1.2]), np.log(second / first), relative))
+    assert result.ratio_outside(0.2)[1, 0] == pytest.approx(1 - inside[0])
 
 
 def test_a_mean_of_zero_has_a_ratio_of_zero_and_one_row_no_interval_and_no_row_no_mean():

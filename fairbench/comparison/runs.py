@@ -522,14 +522,15 @@ class _PairComparison:
         """
         labels = _labels_of(self.runs[0].people, self.settings.protect or self.runs[0].protect)
         _check_folds(self.runs, repeats)
-        folds = [list(chain(*(run.repeats[repeat] for repeat in repeats))) for run in self.runs]
-        starts = np.cumsum([0, *(len(self.runs[0].repeats[repeat]) for repeat in repeats)])[:-1]
+
+        def pooled(count: Callable[..., Floats], *runs: RunPredictions) -> Floats:
+            folds = ([run.repeats[repeat] for run in runs] for repeat in repeats)
+            return np.stack([count(*of_repeat).sum(axis=0) for of_repeat in folds])
+
         if self.settings.paired:
-            return [np.add.reduceat(labels.joint(*folds), starts) * np.minimum(*self.fractions)]
-        return [
-            np.add.reduceat(labels.counts(of_run), starts) * fraction
-            for of_run, fraction in zip(folds, self.fractions, strict=True)
-        ]
+            return [pooled(labels.joint, *self.runs) * np.minimum(*self.fractions)]
+        each = zip(self.runs, self.fractions, strict=True)
+        return [pooled(labels.counts, run) * fraction for run, fraction in each]
 
     def _draws(
         self, counts: Sequence[Floats], generator: np.random.Generator

@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
-from fairbench.core.text import quoted
+from fairbench.core.text import quoted, some_of
 from fairbench.data.dataset import check_combinable, combine
 from fairbench.data.groups import CROSSED, in_order
 from fairbench.evaluation import table as tables
@@ -101,11 +101,11 @@ class Stratified:
         shares = registry.shares_of(rates, self.counts)
         return dict(zip(rates, map(gaps.StandardisedRates.of, *shares), strict=True))
 
-    def left_out(self, rate: registry.Rate, pairs: Mask) -> list[str]:
-        """Return the strata that have rows, but not of both groups of each of the pairs (G, G)."""
+    def left_out(self, rate: registry.Rate, pairs: Sequence[tuple[int, int]]) -> list[str]:
+        """Return the strata that have rows, but not of both groups of each of the pairs."""
         has_rows = self.rows(rate) > 0
-        shared = has_rows[:, None] & has_rows[None]
-        missing = np.asarray(has_rows.any(axis=0) & (~shared & pairs[..., None]).any(axis=(0, 1)))
+        missing = ~np.all([has_rows[g] & has_rows[other] for g, other in pairs], axis=0)
+        missing &= has_rows.any(axis=0)
         return [name for name, out in zip(self.strata, missing, strict=True) if out]
 
     def weakest(
@@ -120,39 +120,24 @@ class Stratified:
         for rate in metric.rates:
             rates = self.standardised[rate]
             compared = [pair for pair in pairs if rates.rows[pair]]
-            not_compared = [pair for pair in pairs if not rates.rows[pair]]
             if not compared:
                 return 0, self._why_no_rows(rate, pairs[0])
-            sizes = {
-                (int(rates.rows[g, other]), self.groups[g])
-                for pair in compared
-                for g, other in (pair, pair[::-1])
-            }
-            fewest.append(min(sizes))
-            if not_compared:
-                why = self._why_no_rows(rate, not_compared[0])
+            both_ways = [*compared, *((other, g) for g, other in compared)]
+            fewest.append(min((int(rates.rows[pair]), self.groups[pair[0]]) for pair in both_ways))
+            if len(compared) < len(pairs):
+                lacking = next(pair for pair in pairs if not rates.rows[pair])
+                why = self._why_no_rows(rate, lacking)
                 reasons.append(f"without a pair of groups: {why}")
-            elif why := self._why_not_everyone(rate, compared):
-                reasons.append(why)
+            elif names := self.left_out(rate, compared):
+                # The share of these people that comparisons are of.
+                covered = min(rates.covered[pair] for pair in compared)
+                without = some_of(list(map(quoted, names)))
+                why = f"without {without}, where a group has no rows"
+                reasons.append(f"of {covered:.1%} of these people: {why}")
         n_rows, group = min(fewest)
         if n_rows < minimum:
             return n_rows, f"n={n_rows} in group '{group}'"
         return n_rows, reasons[0] if reasons else ""
-
-    def _why_not_everyone(self, rate: registry.Rate, pairs: Sequence[tuple[int, int]]) -> str:
-        """Return which strata the comparisons leave out, if any, and the share that remains."""
-        rates = self.standardised[rate]
-        compared = np.zeros(rates.value.shape, bool)
-        compared[tuple(zip(*pairs, strict=True))] = True
-        left_out = self.left_out(rate, compared)
-        if not left_out:
-            return ""
-        covered = min(rates.covered[pair] for pair in pairs)
-        listed = ", ".join(map(quoted, left_out[:3]))
-        rest = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
-        return (
-            f"of {covered:.1%} of these people: without {listed}{rest}, where a group has no rows"
-        )
 
     def _why_no_rows(self, rate: registry.Rate, pair: tuple[int, int]) -> str:
         """Return why a rate cannot be compared between two groups: one is empty, or no overlap."""

@@ -411,10 +411,8 @@ def divide_by_scale(
 
 
 def _power_of_two(size: Floats) -> Floats:
-    """Return the powers of two over sizes; 1 of 0 and where the exponent is 0."""
-    finite = (size > 0) & np.isfinite(size)
-    exponent = np.frexp(np.where(finite, size, 1.0))[1]
-    return np.where(finite & (exponent != 0), np.ldexp(1.0, exponent), 1.0)
+    """Return the powers of two over sizes; 1 of 0 and of what is not finite."""
+    return np.ldexp(1.0, np.frexp(np.where(np.isfinite(size), size, 0.0))[1])
 
 
 def _unseen_distance(index: Floats, usual: float) -> Floats:

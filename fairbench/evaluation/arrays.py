@@ -229,15 +229,10 @@ def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] 
     """Return the labels that are 0 and 1; None where they are numbers 0 and 1 as they are."""
     if positive is None and _are_numbers(in_memory.as_array(given["target"])):
         return None
-    codes, texts = _spellings(given["target"])
-    labels = sorted({*texts} - {""})
+    labels = sorted({*_spellings(given["target"])[1]} - {""})
     label_1 = _spelling(positive) if positive is not None else ""
-    if len(labels) > 2 or "" in texts:
-        which = f"{len(labels)} labels"
-        if "" in texts:
-            missing = [not text for text in texts]
-            which = f"a missing label in row {int(np.array(missing)[codes].argmax())}"
-        raise UserError(f"target holds {which}, and needs one of two in each row")
+    if not 0 < len(labels) <= 2:
+        raise UserError(f"target holds {len(labels)} labels, and needs one of two in each row")
     if label_1 and label_1 not in labels:
         listed = " and ".join(map(quoted, labels))
         raise UserError(f"positive is {quoted(positive)}, and target holds {listed}")

@@ -138,7 +138,7 @@ REFUSED = [
     ({"target": ["no", "yes"] * 2, "prediction": ["maybe"] * 4},
      "prediction is 'maybe' in row 0, not 'no' or 'yes'"),
     ({"target": list("abcd")}, "target holds 4 labels"),
-    ({"target": ["no", None] * 2}, "target holds a missing label"),
+    ({"target": ["no", None] * 2}, "target is '' in row 1, not 'no' or 'yes'"),
     ({"score": np.ones((4, 2))}, "two columns that do not add up to 1"),
     ({"sample_weight": [1, -1, 1, 1]}, "sample_weight is -1 in row 1; it must be 0 or more"),
     ({"clusters": [7] * 4}, "clusters has one mark in all rows: intervals need at least two clust"),

@@ -254,41 +254,24 @@ def test_no_row_excludes_its_own_point_of_a_classification(seed):
     assert_nothing_excluded(result)
 
 
-@pytest.mark.parametrize("seed", range(15))
-def test_no_row_excludes_its_own_point_of_a_regression(seed):
-    draw = np.random.default_rng([2, seed])
+@pytest.mark.parametrize("seed", quick(range(12), range(0, 12, 2)))
+def test_no_row_excludes_its_own_point_of_a_regression_nor_of_a_whole_run(seed):
+    """Of hold-outs of noise, too: few rows have no interval in a split, and R2 is negative."""
+    draw, splits = np.random.default_rng([2, seed]), []
     n = int(draw.choice([1, 2, 5, 20, 60, 250]))
-    mean, sd = draw.normal(0, 1, n), draw.choice([0.1, 1.0, 3.0], n)
-    error = (draw.normal(size=n), draw.standard_t(2, n), np.zeros(n))[seed % 3]
-    result = fairbench.evaluate(
-        mean + sd * error,
-        mean,
-        sensitive_features=features(draw, n),
-        sd=sd,
-        uncertainty=sd,
-        task="regression",
-        evaluator=Evaluator(draws=100),
-    )
-    assert_nothing_excluded(result)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(8))
-def test_no_row_excludes_its_own_point_of_a_whole_run(seed):
-    """Ten hold-outs of noise: few rows have no interval in a split, and R2 is negative."""
-    draw = np.random.default_rng([3, seed])
-    n = int(draw.choice([20, 60, 250]))
-    splits = [
-        fairbench.evaluate(
-            draw.normal(size=n),
-            draw.normal(size=n) * draw.choice([0.1, 1.0]),
-            sensitive_features={"a": draw.choice(["x", "y"], n)},
-            sd=np.ones(n),
+    for repeat in range(5):
+        mean, sd = draw.normal(0, 1, n), draw.choice([0.1, 1.0, 3.0], n)
+        error = (draw.normal(size=n), draw.standard_t(2, n), np.zeros(n))[seed % 3]
+        table = fairbench.evaluate(
+            mean + sd * error,
+            mean if seed % 2 else draw.normal(size=n),
+            sensitive_features=features(draw, n),
+            sd=sd,
+            uncertainty=sd,
             task="regression",
             evaluator=Evaluator(draws=100),
-        ).assign(variant="", repeat=repeat, fold=0)
-        for repeat in range(10)
-    ]
+        )
+        assert_nothing_excluded(table)
+        splits.append(table.assign(variant="", repeat=repeat, fold=0))
     summary = summarise(pd.concat(splits, ignore_index=True)).rename(columns={"mean": "value"})
-    assert (summary.loc[summary["metric"] == "r2", "value"] < 0).all()
     assert_nothing_excluded(summary.assign(status="ok"))  # whatever the status

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property, partial
 from itertools import pairwise
 from math import ceil, isfinite
@@ -193,13 +194,12 @@ class _Race:
                 if len(last.best) < 2:
                     return RESOLVED
                 answer, *_ = self._answer(wrong_of_round(last.number))
-                if not self.noise or all(map(is_out_of_reach, rivals_of(answer, last.best))):
+                noisy = any(task.noise > 0 for task in self.noise)
+                if not noisy or all(map(is_out_of_reach, rivals_of(answer, last.best))):
                     return BOUND
-                number = last.number + 1
-                splits = splits_of_round(self.noise, number)
-                needed = seconds_of(self.noise, last.splits, splits, len(last.best))
-                if self.deadline - time.monotonic() < needed / self._workers:
+                if time.monotonic() >= self.deadline:
                     return BUDGET
+                splits = splits_of_round(self.noise, last.number + 1)
                 began = time.monotonic()
                 fits = self._at_least(splits, last.best)
                 new = self._close(splits, fits, began)
@@ -221,11 +221,6 @@ class _Race:
         files.write_text(self._record, files.sealed_json(content))
         return new
 
-    @property
-    def _workers(self) -> int:
-        """How many fits are made at once."""
-        return max(int(self.composed[0][1]["n_jobs"]), 1)
-
     def _carry_out(self, jobs: Sequence[tuple[int, Job]]) -> int:
         """Carry out jobs, given with their indices; return how many cells were fitted.
 
@@ -233,7 +228,7 @@ class _Race:
         ------
         _TimeIsOver : before the last of them.
         """
-        fits, size = 0, max(2 * self._workers, 8)
+        fits, size = 0, max(2 * int(self.composed[0][1]["n_jobs"]), 8)
         for start in range(0, len(jobs), size):
             if time.monotonic() >= self.deadline:
                 raise _TimeIsOver
@@ -398,14 +393,6 @@ def splits_of_round(tasks: Sequence[TaskNoise], number: int) -> dict[str, int]:
     return splits
 
 
-def seconds_of(
-    tasks: Sequence[TaskNoise], before: Mapping[str, int], after: Mapping[str, int], methods: int
-) -> float:
-    """Return about how many seconds of fits a round takes for so many methods."""
-    further = (max(after[task.task] - before[task.task], 0) for task in tasks)
-    return methods * sum(task.seconds * splits for task, splits in zip(tasks, further, strict=True))
-
-
 def rivals_of(answer: ranking.Ranking, best: Collection[str]) -> list[Mapping[str, Any]]:
     """Return the plans of the leader and each rival that is left."""
     plans = [plan for plan in answer.plans if plan["first"] == answer.leader]
@@ -446,7 +433,7 @@ def _resolving_document(
         "before": len(rounds[0].best),
         "names": ranking.join_words(best),
         "fits": sum(each.fits for each in further),
-        "time": _time_in_words(sum(each.seconds for each in further) / 60),
+        "time": timedelta(seconds=round(sum(each.seconds for each in further))),
         "wrong": ranking.WRONG,
         "beyond": len(beyond),
         "rivals": len(rivals),
@@ -477,9 +464,3 @@ def _resolving_document(
     }
     title = f"Where fits were spent: {metric}"
     return Document(title, [], origin=f"fairbench {VERSION}.", data=data, summary=summary)
-
-
-def _time_in_words(minutes: float) -> str:
-    if minutes < 1.5:
-        return f"{60 * minutes:.0f} seconds"
-    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"

@@ -76,8 +76,6 @@ def test_every_round_leaves_so_much_of_the_variance_at_the_least_cost():
     quiet = resolve.TaskNoise("quiet", 3, 0.0, 0.5, 1.0)
     assert resolve.splits_of_round([quiet, *tasks], 4)["quiet"] == 3
     assert resolve.splits_of_round([quiet], 4) == {"quiet": 3}
-    own = {task.task: task.seconds * (before[task.task] - 5) for task in tasks}
-    assert resolve.seconds_of(tasks, first, before, 3) == pytest.approx(3 * sum(own.values()))
 
 
 def of_families(difference, between, splits, noise=0.02, families=30):

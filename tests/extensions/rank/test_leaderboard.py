@@ -23,7 +23,6 @@ from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import _blocks as blocks
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import read_environment, seal_run
-from fairbench.results.upkeep import pack, unpack
 from fairbench_rank import approaches, leaderboard, sources, standings
 from fairbench_rank.approaches import approach_table, family_means, mean_over_families
 from fairbench_rank.ranking import answers
@@ -234,7 +233,7 @@ def test_parts_of_runs_are_named_as_all_are(fitted):
     assert "intervention.repair_level=0.5" in told.split()
 
 
-def test_runs_of_a_folder_and_of_an_unpacked_one_are_scores_to_rank(fitted, tmp_path):
+def test_runs_of_a_folder_are_scores_to_rank(fitted):
     folder, plain, wide = fitted
     table = benchmark_scores(folder, ["error_rate", "equalized_odds"])
     assert table.format == "fairbench runs" and table.costs == ("fit_seconds", "predict_seconds")
@@ -248,10 +247,6 @@ def test_runs_of_a_folder_and_of_an_unpacked_one_are_scores_to_rank(fitted, tmp_
         "logistic_regression, binomial_nll",
         *(removed.format(level, approaches.NEEDS_GROUP) for level in (0.5, 1.0)),
     }
-    pack(list(Catalogue(folder)), tmp_path / "pack.zip", cells=False)
-    unpack(tmp_path / "pack.zip", tmp_path / "unpacked")
-    unpacked = benchmark_scores(tmp_path / "unpacked", ["error_rate", "equalized_odds"])
-    assert unpacked.frame.equals(table.frame)
     with pytest.raises(UserError, match=r"the fairbench runs have \d+ scores: .*; name the one"):
         benchmark_scores(folder)
 
@@ -454,21 +449,17 @@ def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say():
     board = leaderboard.BoardTable(whole.drop(columns=[*left, "statistical_parity"]))
     findings = leaderboard.board_findings(board, "equalized_odds")
     document = leaderboard.page_of(board, findings, "equalized_odds", command="fairbench x")
-    titles = [title for title, _ in document.summary.named_parts.values()]
-    assert titles == ["What to use", "How sure this is", "What is not resolved"]
     assert "error rate" in document.summary.found[0]
     frontier = document.lead[0]
     assert frontier.name == "frontier" and len(frontier.drawings) == 1 + 1
-    assert "equalized odds" in frontier.drawings[0]
     titles = [section.title for section in document.sections]
     assert titles == ["Ranks", "Cost and benefit", "Data sets", "Download and origin"]
     page = to_html(document)
     for standing in findings.standings:
         assert f'id="ranks-{standing.metric}"' in page
         assert all(row["method"] in page for row in standing.rows)
-    drawn = [name for name in document.files if name.startswith("figures/")]
-    assert len(drawn) >= 5 + 2
-    assert all(document.files[name].startswith("<svg xmlns") for name in drawn)
+    drawn = [text for name, text in document.files.items() if name.startswith("figures/")]
+    assert len(drawn) >= 5 + 2 and all(text.startswith("<svg xmlns") for text in drawn)
     text = printed(leaderboard.short_of(document, findings, "equalized_odds"), 80)
     assert "What is not resolved" in text and max(map(len, text.splitlines())) <= 80
     assert '"standings"' in to_json(document) and "What to use" in to_markdown(document)

@@ -27,6 +27,7 @@ from scipy import special
 from benchmarks.measure import ROOT, command, exact_interval, fill, markdown
 from fairbench.core.arrays import Floats
 from fairbench_rank.new_tasks import MOST_OF_FEW, on_new_task, units_needed, usual_spread
+from fairbench_rank.ranking import means_of
 from fairbench_rank.sign_flips import FEWEST, paired_units, simultaneous, unseen_share
 
 Codes = NDArray[np.intp]
@@ -223,12 +224,12 @@ class Tally:
         if questions:
             return
         new = on_new_task(
-            task_means(values, group, len(unit)), unit, epsilon=EPSILON, generator=random
+            means_of(values, group, len(unit)), unit, epsilon=EPSILON, generator=random
         )
         # Tasks of new families, measured as those of the benchmark are.
         more = replace(population, tasks=_NEW_TASKS, family=1, holes="none")
         values, group, unit = draw(more, true, random)
-        fresh = task_means(values, group, len(unit))
+        fresh = means_of(values, group, len(unit))
         came = (fresh >= fresh.max(axis=0) - EPSILON).mean(axis=1)
         bins = np.minimum((new.near * BINS).astype(int), BINS - 1)
         share = np.full(len(came), 1 / len(came))
@@ -244,17 +245,6 @@ class Tally:
             needs = np.array([spread, _true_spread(population, means)])
             planned, needed = units_needed(needs, EPSILON, held.critical)
             self.plans.append(float(planned / needed))
-
-
-def task_means(values: Floats, group: Codes, tasks: int) -> Floats:
-    """Return the mean of what is known of each task, (M, tasks)."""
-    known = np.isfinite(values)
-    sums, counts = (
-        np.stack([np.bincount(group, row, tasks) for row in rows])
-        for rows in (np.where(known, values, 0), known.astype(float))
-    )
-    with np.errstate(invalid="ignore"):
-        return np.asarray(sums / counts)
 
 
 Tallies = Sequence[tuple[Population, Tally]]

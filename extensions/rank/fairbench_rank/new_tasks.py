@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.random import Generator
 from scipy import special
 
@@ -368,22 +369,14 @@ def variance_parts(difference: Floats, group: Codes, unit: Codes) -> VariancePar
     group : (C,) the task of each cell.
     unit : (K,) the unit of each task.
     """
-    measured = np.isfinite(difference)
-    values, task = difference[measured], group[measured]
-    cells = np.bincount(task, minlength=len(unit))
-    if not (cells > 1).any() or not measured.any():
+    cells = pd.DataFrame({"task": group, "value": difference}).dropna()
+    tasks = cells.groupby("task")["value"].agg(["size", "mean", "var"])
+    freedom, unit_of_task = tasks["size"] - 1, unit[tasks.index]
+    means = tasks["mean"].groupby(unit_of_task).mean()
+    if not freedom.any() or len(means) < 2:
         return None
-    of_task = np.bincount(task, values, len(unit)) / np.maximum(cells, 1)
-    squares = np.bincount(task, (values - of_task[task]) ** 2, len(unit))
-    has, several = cells > 0, cells > 1
-    within = squares[several].sum() / (cells[several] - 1).sum()  # of tasks with one cell, too
-    of_cells = np.where(several, squares / np.maximum(cells - 1, 1), within)
-    task_noise = of_cells / np.maximum(cells, 1)
-    tasks = np.bincount(unit[has], minlength=int(unit.max()) + 1)
-    has_tasks = tasks > 0
-    of_unit = np.bincount(unit[has], of_task[has], len(tasks))[has_tasks] / tasks[has_tasks]
-    noise = np.bincount(unit[has], task_noise[has], len(tasks))[has_tasks] / tasks[has_tasks] ** 2
-    if len(of_unit) < 2:
-        return None
-    variance = float(of_unit.var(ddof=1))
-    return variance, min(float(noise.mean()), variance)
+    within = (tasks["var"] * freedom).sum() / freedom.sum()  # of tasks with one cell, too
+    task_noise = (tasks["var"].fillna(within) / tasks["size"]).groupby(unit_of_task)
+    noise = (task_noise.sum() / task_noise.size() ** 2).mean()
+    variance = float(means.var())
+    return variance, min(float(noise), variance)

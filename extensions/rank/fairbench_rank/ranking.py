@@ -311,7 +311,7 @@ def _rank_by(
     held = sign_flips.simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
     if binary:
         held = replace(held, limits=_binary_limits(values, paired, held))
-    task_means = _means_of(values, units.group, len(units.unit))
+    task_means = means_of(values, units.group, len(units.unit))
     means, units_of_method = _adjusted_means(task_means, units)
     order = _best_first(means, units_of_method, held.may_be_best)
     epsilon = scores.epsilon if options.epsilon is None else options.epsilon
@@ -405,7 +405,7 @@ def _usual_epsilon(values: Floats) -> float:
     return float(f"{spread:.0e}") if spread > 0 else 0.01
 
 
-def _means_of(values: Floats, code: Codes, count: int) -> Floats:
+def means_of(values: Floats, code: Codes, count: int) -> Floats:
     """Return the means of the known columns of equal code, (M, count); NaN if there are none."""
     is_known = np.isfinite(values)
     totals = sums(np.where(is_known, values, 0.0), code, count)
@@ -424,7 +424,7 @@ def _adjusted_means(task_means: Floats, of: _UnitsOfMean) -> tuple[Floats, NDArr
     units = int(of.unit.max()) + 1
     counts = sums(np.isfinite(task_means).astype(float), of.unit, units)
     weight = np.where(counts > 0, 1.0 if of.equal_weights else counts, 0.0)
-    filled_means = np.where(counts > 0, _means_of(task_means, of.unit, units), 0.0)
+    filled_means = np.where(counts > 0, means_of(task_means, of.unit, units), 0.0)
     effects = new_tasks.method_effects(filled_means, weight, 1 if (counts > 0).all() else 200)
     unit_effects = (weight * (filled_means - effects[:, None])).sum(axis=0) / weight.sum(axis=0)
     return effects + np.average(unit_effects, weights=weight.max(axis=0)), (counts > 0).sum(axis=1)

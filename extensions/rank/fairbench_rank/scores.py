@@ -280,12 +280,10 @@ class _Reading:
         tasks: tuple[str, ...] = ("",)
         if options.task:
             row_task, tasks = self._codes(options.task)
-        cell = row_task
-        for column in [options.item] if options.item else options.split:
-            part = self._codes(column)[0]
-            cell = pd.factorize(cell * (int(part.max()) + 1) + part)[0].astype(np.intp)
-        task = np.zeros(int(cell.max()) + 1, np.intp)
-        task[cell] = row_task
+        columns = [options.item] if options.item else options.split
+        keys = [row_task, *(self._codes(column)[0] for column in columns)]
+        cell = self.frame.groupby(keys, sort=False).ngroup().to_numpy(np.intp)
+        task = row_task[np.unique(cell, return_index=True)[1]]
         if len(tasks) == 1 and options.item:
             return cell, np.arange(len(task)), ()
         return cell, task, tasks
@@ -297,8 +295,7 @@ class _Reading:
             return own_families, ()
         row_family, families = self._codes(self.options.family)
         row_task = self.task[self.cell]
-        family = np.zeros(len(own_families), np.intp)
-        family[row_task] = row_family
+        family = row_family[np.unique(row_task, return_index=True)[1]]
         wrong = family[row_task] != row_family
         if wrong.any():
             row = int(wrong.argmax())
@@ -431,12 +428,9 @@ class _Reading:
 
     def _cell_means(self, row_values: Floats) -> Floats:
         """Return the means of the rows of each cell, (M, C); NaN if no row is finite."""
-        finite = np.isfinite(row_values)
-        size = prod(self.shape)
-        sums = np.bincount(self.cell_code[finite], row_values[finite], size)
-        counts = np.bincount(self.cell_code[finite], minlength=size)
-        values = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-        return values.reshape(self.shape)
+        finite = pd.Series(np.where(np.isfinite(row_values), row_values, np.nan))
+        means = finite.groupby(self.cell_code).mean().reindex(range(prod(self.shape)))
+        return means.to_numpy().reshape(self.shape)
 
     def _first_names(self, methods: Sequence[int] | Codes, numbers: NDArray[np.integer]) -> str:
         """Return the first methods, each with its number, and how many more there are."""

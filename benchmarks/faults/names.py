@@ -156,7 +156,6 @@ def places(root: Path) -> dict[str, dict[str, list[str]]]:
         "OTHER": other,
         "CELL": f"{cell.parent.name}/{cell.name}",
         "FOLDER": cell.parent.name,
-        "STUDY": max((results / "tuning").iterdir()).name,  # that of the command
         "AGAIN": " ".join(AGAIN),
         "SEARCHED": " ".join(SEARCHED),
     }

@@ -53,15 +53,12 @@ from fairbench.results.runs import LAST, CorruptCellError, Run, Store
 from fairbench.results.upkeep import MANIFEST, read_sweeps, unpack
 from fairbench.tracking.importer import NOTE, read_note
 from fairbench_label.session import StateFile
-from fairbench_search import tuning
 from fairbench_watch.alarms import WatchFile
 
 Draw = np.random.Generator
 HEADER = ("record", "number", "refused", "commands", "of them costly", "wrong")
 SECONDS = 60  # that a command may take here, beside whatever else the machine does
 BYTES = 1_300_000_000  # of memory that it may take beside what the process has
-# What the study that is made here searched.
-_SEARCHED = tuning.Family({}, {}, (tuning.Dimension("learner.C", "interval(1,2)", low=1, high=2),))
 RUNS = (
     ("method=baseline", "learner=logistic_regression"),
     ("method=baseline", "learner=gaussian_nb"),
@@ -251,13 +248,6 @@ def _open_json(path: Path, draw: Draw) -> bytes:
     return json.dumps(odd_json(json.loads(path.read_bytes()), draw)).encode()
 
 
-def _lines_file(path: Path, draw: Draw) -> bytes:
-    lines = path.read_bytes().splitlines(keepends=True)
-    at = int(draw.integers(len(lines)))
-    lines[at] = _sealed_values(odd_json(unsealed_json(lines[at]), draw))
-    return b"".join(lines)
-
-
 def _table_file(path: Path, draw: Draw) -> bytes:
     """Return a Parquet file of another table, sealed as all that have a seal."""
     table = odd_table(pq.read_table(path), draw)
@@ -307,10 +297,6 @@ class Place(commands.Place):
         )
         frame.to_csv(self.root / "rows.csv", index=False)
         frame.drop(columns="y").to_csv(self.root / "unlabelled.csv", index=False)
-        study = self.results / "tuning" / "0123456789ab"
-        study.mkdir(parents=True)
-        for _ in range(3):
-            tuning.add_trial(study, tuning.Trial({"learner.C": 1.5}, folds=2))
         outcome = {"job": "method=baseline", "status": "finished", "message": ""}
         note = {"place": {"a": "b"}, "stamp": [1], "runs": {self.runs[0]: ["a", "b", "c"]}}
         for name, text in {
@@ -372,7 +358,6 @@ READ: Mapping[str, tuple[Read, ...]] = {
     "cell": (lambda at, run: [Store(at.results).read(cell) for cell in _run(at, run).cells()],),
     "outcomes of a sweep": (lambda at, run: read_sweeps(at.results),),
     "note of MLflow": (lambda at, run: read_note(at.results, {"a": "b"}, (1,)),),
-    "trials": (lambda at, run: tuning.stored_trials(_study(at), [_SEARCHED]),),
     "pack": (lambda at, run: unpack(at.root / "pack.zip", at.root / "made"),),
     "labelling state": (lambda at, run: StateFile(at.root / "label.json").read(),),
     "watch state": (lambda at, run: WatchFile(at.root / "watch.json").read(),),
@@ -382,11 +367,6 @@ _MAKES: Mapping[str, Make] = {
     "open json": _open_json, "lines": _lines_file, "pack": _pack_file,
 }  # fmt: skip
 KINDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-
-
-def _study(place: Place) -> Path:
-    (folder,) = (place.results / "tuning").iterdir()
-    return folder
 
 
 class Watch:

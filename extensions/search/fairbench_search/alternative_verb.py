@@ -82,7 +82,7 @@ class _AlternativeOptions(cli.Page, cli.Results):
     worth : The search ends when one more candidate surely lowers the gap by less on average.
     level : How sure the intervals and the bound are.
     stored : Search finished runs, and fit nothing.
-    study : A name, to begin another search beside the first.
+    study : A name: another one is another search, with other draws.
     """
 
     ids: tuple[str, ...] = option((), argument="RUN")
@@ -157,7 +157,7 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
         protect_from_collection([config["results"]], locks, make=not config["plan"])
         search = request.search()
         search.check()
-        folder = options.results / "alternative" / search.folder.name
+        folder = options.results / "alternative" / search.id
         if search.default_plan.config["plan"]:
             families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
             told = {"trials": search.tuning.trials, "families": families}

@@ -40,7 +40,7 @@ class Tuning:
     trials : How many trials are made at most, beside the untuned default.
     cpu_seconds : After how many CPU seconds of fitting no further trial is begun.
     level : How sure the intervals are.
-    study : A name, to begin another study of the same default beside the first.
+    study : A name: another one is another search, with other trials.
     format : How the result is printed.
     """
 

@@ -57,7 +57,7 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
         else [],
         "What was searched": [*_search_blocks(answer), _candidates_table(answer)],
     }
-    by = f"seed {search.run.study.seed}; the study is {search.folder}" if search else ""
+    by = f"seed {search.run.study.seed}; study {search.id}" if search else ""
     tell = partial(sentence_of, _ALTERNATIVE, **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     titles = ("What was found", "How sure this is", "What was not searched", "What to do next")
@@ -243,7 +243,7 @@ def _data(answer: Alternative) -> dict[str, Any]:
             "drawn": len(search.trials),
             **_fields(search, "ended", "worth"),
             "seed": search.run.study.seed,
-            "folder": str(search.folder),
+            "study": search.id,
             "families": families,
             "left_out": dict(search.left_out),
             "chance_of_better": [0.0, search.chance],

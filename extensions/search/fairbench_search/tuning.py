@@ -1,7 +1,7 @@
-"""Tuning: a search over options that is judged by validation rows, and kept so that it resumes.
+"""Tuning: a search over options that is judged by validation rows.
 
-:func:`stored_trials` reads its trials, :class:`Search` proposes trials by those before, and
-:class:`DrawnSearch` draws candidates independently, from one stated distribution.
+:class:`Search` proposes trials by those before, and :class:`DrawnSearch` draws candidates
+independently, from one stated distribution.
 """
 
 from __future__ import annotations
@@ -11,15 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import takewhile
-from math import isclose
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.processes import BusyError, failure, locked
@@ -37,8 +33,6 @@ from fairbench_search import gains
 from fairbench_search.gains import GoalEstimate, GoalRows
 from fairbench_search.goals import Goal, Tuning, goals, refusal
 
-# The trials of a tuning study, and the files in which they are kept.
-#
 # What a trial is judged by is read here, from the validation rows of its cells and nothing else.
 
 Values = dict[str, Any]
@@ -73,51 +67,6 @@ class Trial:
         return self._made[at]
 
 
-def stored_trials(folder: Path, families: Sequence[Family]) -> list[dict[str, Any]]:
-    """Return the trials of a study that ended, up to the first that is not as it was written.
-
-    Each is proposed by those before it: what comes after a damaged line, or one that a kill
-    broke off, is judged again, from the cells that are stored.
-
-    Parameters
-    ----------
-    folder : the folder of the study.
-    families : what is searched; a stranger's trial may be none of its candidates.
-    """
-    path = folder / "trials.jsonl"
-    content = files.read_bytes(path, files.TEXT) if files.is_file(path) else b""
-    lines = content.splitlines(keepends=True)
-    found = takewhile(bool, map(_read_trial, lines))
-    kept = list(takewhile(lambda trial: any(of.has(trial["values"]) for of in families), found))
-    if len(kept) < len(lines):
-        if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
-            files.set_aside(path, "trials from the damaged one on are judged again")
-        files.write_bytes(path, b"".join(lines[: len(kept)]))
-    return kept
-
-
-def add_trial(folder: Path, trial: Trial) -> None:
-    """Add a trial to a study, for good: a sealed line of JSON."""
-    kept = {name: getattr(trial, name) for name in ("values", "folds", "stopped", "error")}
-    handle = files.opened(folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    with open(handle, "a", encoding="utf-8") as file:
-        file.write(files.sealed_json(kept))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _read_trial(line: bytes) -> dict[str, Any]:
-    """Return the trial of a line; an empty one if the line is damaged, or of anything else."""
-    try:
-        found = files.unsealed_json(line)
-    except ValueError:
-        return {}
-    values, folds = found.get("values"), found.get("folds")
-    is_whole = type(folds) is int and folds >= 0
-    is_trial = isinstance(values, dict) and is_whole and type(found.get("stopped")) is bool
-    return found if is_trial else {}
-
-
 def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> GoalRows:
     """Return a cell's predictions for its validation rows; test rows are dropped before any use."""
     held_out = stored.columns["part"] == VALIDATION
@@ -145,9 +94,8 @@ def label_rows(
 # Tuning: a search over options by the predictions for validation rows alone.
 #
 # Every trial is made of ordinary cells, one per repeat, so nothing is fitted twice, whoever asks.
-# The study is a folder of the results: the space it searches, and a line for each trial that
-# ended. Proposals depend on the seed and the earlier trials alone, so that the same command
-# continues after a kill as if nothing had happened.
+# Proposals depend on the seed and the earlier trials alone, so that the same command makes the same
+# trials, and continues after a kill as if nothing had happened: no file says what was tried.
 
 _TUNED = ("learner", "intervention", "method")  # with another of the rest, others would be judged
 _SURE = 3.0  # standard errors by which a trial is worse that is stopped
@@ -196,15 +144,6 @@ class Dimension:
         """The number of values."""
         return len(self.values) or (self.high - self.low + 1 if self.whole else np.inf)
 
-    def has(self, value: object) -> bool:
-        """Say whether a value is one of its values, in the type in which it is proposed."""
-        if self.values:
-            return isinstance(value, str) and value in self.values
-        if not isinstance(value, int if self.whole else float) or isinstance(value, bool):
-            return False
-        ends = isclose(value, self.low) or isclose(value, self.high)  # of a logarithm, rounded
-        return ends or self.low < value < self.high
-
     def sample(self, generator: np.random.Generator) -> str | float:
         """Return one of its values, each as likely as any other; of a logarithm, evenly in it."""
         if self.values:
@@ -238,12 +177,6 @@ class Family:
         """Return one of its candidates."""
         drawn = {dimension.name: dimension.sample(generator) for dimension in self.space}
         return {**self.choices, **self.fixed, **drawn}
-
-    def has(self, values: Values) -> bool:
-        """Say whether values are those of one of its candidates."""
-        fixed, drawn = {**self.choices, **self.fixed}, {of.name: of for of in self.space}
-        is_alike = values.keys() == {*fixed, *drawn} and fixed.items() <= values.items()
-        return is_alike and all(of.has(values[name]) for name, of in drawn.items())
 
     @property
     def count(self) -> float:
@@ -315,15 +248,19 @@ class Search:
         return wanted if wanted > 0 else os.cpu_count() or 1
 
     @cached_property
-    def folder(self) -> Path:
-        """The folder of the study; of another space or default, or other code, it is another."""
+    def id(self) -> str:
+        """The id of the study; another space or default, or other code, makes another."""
         cells, tuning = self.default_plan.cells, self.tuning
         # Cells determine neither the protected attribute nor how a method reads their outputs.
         read = [list(self.run.study.protect), self.run.config["method"]]
         space = [f"{family.name} {family.options}" for family in self.families]
         goals = [list(tuning.objectives), tuning.study]
-        key = digest([list(cells), read, *goals, self._default, *space], 12)
-        return self.default_plan.store.root / "tuning" / key
+        return digest([list(cells), read, *goals, self._default, *space], 12)
+
+    def rng(self, purpose: str, number: int) -> np.random.Generator:
+        """Return the generator of a trial, by its number: another study has other trials."""
+        named = [self.tuning.study] if self.tuning.study else []
+        return rng(self.run.study.seed, purpose, *named, number)
 
     def check(self) -> None:
         """Refuse what cannot be tuned.
@@ -363,7 +300,7 @@ class Search:
         """Search until the budget is spent; return the default and all trials, in order."""
         self.check()
         # No other process works on the study meanwhile.
-        path = self.default_plan.store.root / "locks" / f"tuning-{self.folder.name}.lock"
+        path = self.default_plan.store.root / "locks" / f"tuning-{self.id}.lock"
         try:
             with locked(path, seconds=0.0):
                 self._carry_out()
@@ -372,30 +309,17 @@ class Search:
         return self.everyone
 
     def _carry_out(self) -> None:
-        files.make_folder(self.folder)
-        if not self.default_plan.config["resume"]:
-            files.remove(self.folder / "trials.jsonl")
-        stored = stored_trials(self.folder, self.families)
-        self.default = self._judge({}, None)
+        self.default = self._judge({})
         if self.default.error:
             raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
         self.show(0, self.default)
-        for line in stored[: self.tuning.trials]:
-            trial = self._judge(line["values"], line["folds"] or None)
-            trial.stopped = bool(line["stopped"])
-            self._add(trial)
         while self._goes_on():
-            trial = self._judge(self._propose(len(self.trials)), None)
-            self._add(trial)
-            add_trial(self.folder, trial)
+            self.trials.append(self._judge(self._propose(len(self.trials))))
+            self.show(len(self.trials), self.trials[-1])
             errors = [trial.error for trial in self.trials]
             if len(errors) >= min(5, self.tuning.trials) and all(errors):
                 first = f"; the first: {errors[0]}"
                 raise UserError(f"none of {len(errors)} trials has a value{first}")
-
-    def _add(self, trial: Trial) -> None:
-        self.trials.append(trial)
-        self.show(len(self.trials), trial)
 
     def _objective_values(self, trial: Trial) -> list[float]:
         return [] if trial.error else [estimate.value for estimate in trial.estimates(self.goals)]
@@ -424,7 +348,7 @@ class Search:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         distributions = {dimension.name: dimension.distribution for dimension in self.space}
-        seed = integer_seed(rng(self.run.study.seed, "tuning", number))
+        seed = integer_seed(self.rng("tuning", number))
         sampler, count = optuna.samplers.TPESampler(seed=seed), len(self.goals)
         study = optuna.create_study(directions=["minimize"] * count, sampler=sampler)
         for trial in self.trials:
@@ -434,17 +358,12 @@ class Search:
                 study.add_trial(optuna.trial.create_trial(distributions=distributions, **finished))
         return dict(study.ask(distributions).params)
 
-    def _judge(self, values: Values, folds: int | None) -> Trial:
-        """Fit a trial's cells that are missing, and read what they predict of validation rows.
-
-        Parameters
-        ----------
-        folds : the number of repeats to fit, for a trial of the record; None stops when it is sure.
-        """
+    def _judge(self, values: Values) -> Trial:
+        """Fit a trial's cells that are missing, and read what they predict of validation rows."""
         trial = Trial(values)
         try:
             trial.plan = plan_run(self.compose(values)) if values else self.default_plan
-            self._fit(trial, folds)
+            self._fit(trial)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # of a component, which may raise anything
@@ -453,17 +372,17 @@ class Search:
             trial.error, _ = failure(error)
         return trial
 
-    def _fit(self, trial: Trial, folds: int | None) -> None:
+    def _fit(self, trial: Trial) -> None:
         """Fit a trial fold by fold, until all are done, or it is surely worse than the best."""
         assert trial.plan is not None
         run = prepared(trial.plan)
         parts = list[GoalRows]()
         own = (cell for cell in run.cells if not cell.variant)
-        cells = sorted(own, key=lambda cell: cell.repeat_and_fold)[:folds]
+        cells = sorted(own, key=lambda cell: cell.repeat_and_fold)
         # No cell of any trial so far is to be collected as garbage.
         plans = [self.default_plan, *(trial.plan for trial in self.trials if trial.plan)]
         kept = [*(cell for plan in plans for cell in plan.cells), *(cell.id for cell in cells)]
-        note_begun(run.store, [self.folder.name], list(dict.fromkeys(kept)))
+        note_begun(run.store, [self.id], list(dict.fromkeys(kept)))
         for start in range(0, len(cells), self.jobs):
             self._fit_cells(trial.plan, cells[start : start + self.jobs])
             for cell in cells[start : start + self.jobs]:
@@ -479,7 +398,7 @@ class Search:
                 if not np.isfinite(self._objective_values(trial)).all():
                     trial.error = f"an objective does not exist on repeat {cell.fold.repeat}"
                     return
-                if trial.values and folds is None and self._surely_worse(trial, len(cells)):
+                if trial.values and self._surely_worse(trial, len(cells)):
                     trial.stopped = True
                     return
 
@@ -521,9 +440,9 @@ class Search:
 # A search whose candidates are drawn: independently, from one distribution that is stated.
 #
 # Tuning proposes what looks promising after the trials so far. Here no draw depends on another,
-# which is what the bound on further gain rests on (`gains`). All
-# else is tuning's: cells that are fitted once whoever asks, validation rows that judge alone, and
-# a study in the results folder, with which the same command goes on after a kill.
+# which is what the bound on further gain rests on (`gains`). All else is tuning's: cells that are
+# fitted once whoever asks, with which the same command goes on after a kill, and validation rows
+# that judge alone.
 
 
 @dataclass(eq=False)
@@ -611,5 +530,5 @@ class DrawnSearch(Search):
 
     def _candidate(self, number: int) -> Values:
         """Return the candidate of a number, drawn independently of all others."""
-        generator = rng(self.run.study.seed, "drawn", number)
+        generator = self.rng("drawn", number)
         return self.families[int(generator.integers(len(self.families)))].sample(generator)

@@ -385,19 +385,6 @@ def test_a_lasting_level_of_few_rows_has_a_quantile(rows):
     assert 5 < NormalDist().inv_cdf((1 + float(estimates.lasting_level(0.95, rows))) / 2) < 9
 
 
-def test_the_group_found_worst_of_ten_alike_is_not_as_bad_as_it_looks():
-    right = np.random.default_rng(1).binomial(30, 0.8, (4000, 10))
-    single, wider = (
-        rate_limits(right, 30, level=of) for of in (0.95, estimates.together(0.95, 10))
-    )
-    lowest, highest = (estimates.found_limits(single, wider, lowest=of) for of in (True, False))
-    ends = np.take_along_axis(lowest.upper, right.argmin(axis=1)[:, None], 1)
-    assert (ends >= 0.8).mean() > 0.95
-    for one, other in ((highest, single), (lowest, wider)):
-        np.testing.assert_array_equal(one.upper, other.upper)
-    np.testing.assert_array_equal(highest.lower, wider.lower)
-
-
 def test_the_worst_group_is_among_the_candidates():
     right = np.random.default_rng(2).binomial(60, [0.6, 0.7, 0.9, 0.9], (1000, 4))
     level = estimates.together(0.95, 4)

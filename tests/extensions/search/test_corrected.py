@@ -118,24 +118,14 @@ def test_several_rates_of_several_groups_are_folded():
     assert upper == pytest.approx(stats.norm.isf(0.045 / 6), abs=0.2)
 
 
-def test_the_chosen_one_is_covered():
-    """The gap and the error, both at once; without a correction the gap is not."""
-    population, result, missed = Population(np.full(10, 6.0), draws=800), [], []
+def test_both_upper_limits_of_the_chosen_one_hold_at_once():
+    """Each by itself is measured by the coverage of choices."""
+    population, missed = Population(np.full(10, 6.0), draws=800), []
     for noise in population.drawn(120):
         candidates = population.candidates(noise)
-        place, (both, at_once) = choose(candidates), correction(candidates)
-        missed.append(noise[place].min() < special.ndtri(at_once))
-        for tails, value, truth in zip(
-            both, (candidates.objectives[place], candidates.values[place, 0]), (6, 0), strict=True
-        ):
-            low, high = critical(tails)
-            off = value - truth
-            result.append((not -high <= off <= low, abs(off) > 1.96, (low + high) / 3.92))
+        _, at_once = correction(candidates)
+        missed.append(noise[choose(candidates)].min() < special.ndtri(at_once))
     assert np.mean(missed) < 0.09
-    of_gap, of_error = (np.mean(result[start::2], axis=0) for start in (0, 1))
-    assert of_gap[0] < 0.05 and of_error[0] < 0.1
-    assert of_gap[2] < 1.15 and of_error[2] < 1.1
-    assert of_gap[1] > 0.1
 
 
 @pytest.mark.thorough

@@ -88,32 +88,24 @@ def are_strings(value: object) -> bool:
 _COMPONENT = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _OPTION = re.compile("[A-Za-z][A-Za-z0-9_]{0,99}")  # none that tells Hydra what to call
 _TELLS_HYDRA = re.compile("_.*_", re.DOTALL)  # such as _target_; a column may be called _RACE
-_DEEPEST = 6  # lists within lists, of an option's value
-_LONGEST = 10_000  # signs of a text, or items of a list
 
 
 def _is_component(value: object) -> bool:
     return _fits(value, _COMPONENT)
 
 
-def _is_plain(value: object, deepest: int = _DEEPEST) -> bool:
+def _is_plain(value: object) -> bool:
     """Say whether a value is plain data: a number, a text, or lists and mappings of these.
 
     A text refers to nothing else: OmegaConf replaces ``${...}``, and takes ``???`` for no value.
     """
     if isinstance(value, str):
-        refers = "${" in value or value == "???"
-        return _is_any_text(value) and not refers and len(value) <= _LONGEST
-    if isinstance(value, list | dict):
-        items: Any = value
-        if isinstance(value, dict):
-            if not all(
-                isinstance(name, str) and not _TELLS_HYDRA.fullmatch(name) for name in value
-            ):
-                return False  # a number as a name is a text once it is stored, of another order
-            items = [*value, *value.values()]
-        is_within = deepest > 0 and len(items) <= _LONGEST
-        return is_within and all(_is_plain(item, deepest - 1) for item in items)
+        return _is_any_text(value) and "${" not in value and value != "???"
+    if isinstance(value, dict):  # a number as a name is a text once it is stored, of another order
+        is_text = all(isinstance(name, str) and not _TELLS_HYDRA.fullmatch(name) for name in value)
+        return is_text and _is_plain([*value, *value.values()])
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
     return isinstance(value, bool) or _is_number_or_none(value)
 
 

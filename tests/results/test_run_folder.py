@@ -175,7 +175,6 @@ def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
         {"learner.deep": [{"_target_": "os.system"}]}, {"seed": -1},
         {"learner.rate": 2**63}, {"protect": ["???"]}, {"more": {"name": "x"}},
         {"learner": "baseline hydra.run.dir=/"}, {"dataset.${oc.env:HOME}": 1}, {"protect": 0},
-        {"learner.rate": list(range(20_000))}, {"learner.rate": [[[[[[[[1]]]]]]]]},
     ],
 )  # fmt: skip
 def test_a_configuration_that_is_more_than_data_is_that_of_no_run(folder, changed):

@@ -275,8 +275,7 @@ def _part_ratios(part: Row, groups: pd.Series, selected: Mask) -> Iterator[Row]:
     ratios = impact_ratios_at("", names, rows, lambda _: rates, reference=reference)
     for row in ratios:
         kept = {key: row[key] for key in ("group", "reference", "rows", *_RATE, *_RATIO)}
-        nothing = {"lower": np.nan, "upper": np.nan} if row["group"] == reference else {}
-        yield {**part, **kept, **nothing}
+        yield {**part, **kept}
 
 
 def _segments(singles: Mapping[str, pd.Series], table: AuditTable) -> Iterator[Row]:
@@ -588,22 +587,21 @@ class _Regression:
     """Least squares on columns (n, K), which may depend on each other."""
 
     def __init__(self, design: Floats) -> None:
-        self._scale = np.sqrt((design**2).mean(axis=0))
-        self._scale[self._scale == 0] = 1
-        self._scaled = design / self._scale
-        squares = self._scaled.T @ self._scaled / len(design)
-        self._inverse = np.linalg.pinv(squares, rcond=1e-12, hermitian=True)
+        scale = np.sqrt((design**2).mean(axis=0))
+        scale[scale == 0] = 1
+        self._design = design
+        self._inverse = np.linalg.pinv(design / scale, rcond=1e-9) / scale[:, None]
 
     def of(self, values: Floats) -> tuple[Floats, Floats, Floats]:
         """Return coefficients (K,), residuals (n,), and those of rows left out of the fit."""
-        coefficients = np.linalg.lstsq(self._scaled, values, rcond=None)[0]
-        residuals = values - self._scaled @ coefficients
-        leverage = ((self._scaled @ self._inverse) * self._scaled).sum(axis=1) / len(values)
-        return coefficients / self._scale, residuals, residuals / np.maximum(1 - leverage, 1e-6)
+        coefficients = self._inverse @ values
+        residuals = values - self._design @ coefficients
+        leverage = (self._design * self._inverse.T).sum(axis=1)
+        return coefficients, residuals, residuals / np.maximum(1 - leverage, 1e-6)
 
     def influence(self, combination: Floats, residuals: Floats) -> Floats:
         """Return the influences of rows (n,) on a linear combination (K,) of the coefficients."""
-        weights: Floats = self._scaled @ (self._inverse @ (combination / self._scale))
+        weights: Floats = len(residuals) * (combination @ self._inverse)
         return weights * residuals
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,27 +43,20 @@ def options_of_study(study: Callable[..., object]) -> type[Any]:
     return kinds[0] if kinds else NoOptions
 
 
-def table_of(
-    title: str, headings: Sequence[str], rows: Iterable[Iterable[str]], **style: Any
-) -> Table:
-    """Return a study's table: names in the first column, numbers in the others."""
-    table = Table(title=title, title_justify="left", **{"box": box.SIMPLE_HEAD, **style})
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if i else "left")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 def print_table(
     title: str,
-    headings: Sequence[str],
+    headings: Iterable[str],
     rows: Iterable[Iterable[str]],
     width: int = 100,
     **style: Any,
 ) -> None:
-    """Print the table that `table_of` returns, as wide as so many letters at most."""
-    Console(width=width).print(table_of(title, headings, rows, **style))
+    """Print a study's table: names in the first column, numbers in the others."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, **style)
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=width).print(table)
 
 
 def run_main(*studies: Callable[..., object]) -> None:

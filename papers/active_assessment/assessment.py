@@ -32,7 +32,7 @@ from fairbench.inference.posterior import (
     reliability_diagram,
     uniform,
 )
-from fairbench_label.active import BetaArms, ComparisonReward, Estimation, Lowest, Reward, choose
+from fairbench_label.active import BetaArms, ComparisonReward, Lowest, Reward, choose
 
 # Arms of several outcomes or bins, rates of arms, and queues whose rows are labelled in turn.
 #
@@ -368,16 +368,6 @@ NO_PRIOR = Method("none", "random")  # what the released code runs as the unifor
 def as_coded(method: Method) -> Method:
     """Return what the released code runs in a method's place, outside comparisons."""
     return NO_PRIOR if method.prior == "uniform" else method
-
-
-def estimation(pool: Pool, arms: Any) -> Reward:
-    """Return the reward of estimating every arm."""
-    return Estimation(pool.share)
-
-
-def lowest(pool: Pool, arms: Any) -> Reward:
-    """Return the reward of finding the least accurate arms."""
-    return Lowest()
 
 
 def lowest_quantiles(

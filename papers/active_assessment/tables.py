@@ -442,7 +442,7 @@ def worst_question(m: int) -> assessment.Question:
     def rank(pool: assessment.ArmPool, arms: active.BetaArms) -> Floats:
         return assessment.mean_reciprocal_rank(-arms.posterior.mean, -pool.accuracy, m)
 
-    return assessment.Question(f"worst {m}", assessment.lowest, {"mrr": rank}, plays=m)
+    return assessment.Question(f"worst {m}", lambda *_: active.Lowest(), {"mrr": rank}, plays=m)
 
 
 @dataclass(frozen=True)
@@ -487,18 +487,22 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
                 yield {"row": place, **ours}
 
 
+def _estimation(pool: assessment.ArmPool, arms: active.BetaArms) -> active.Reward:
+    return active.Estimation(pool.share)
+
+
 def _accuracy(asked: _Request) -> Numbers:
     """Estimate the accuracy of every class."""
     pool = assessment.by_class(asked.dataset)
     arms, errors = len(pool.sizes), {"rmse": assessment.accuracy_error}
-    question = assessment.Question("accuracy", assessment.estimation, errors, 10 * arms + _LATE)
+    question = assessment.Question("accuracy", _estimation, errors, 10 * arms + _LATE)
     return _few_labels(asked, pool, question, {"": "rmse", CODE: "rmse"})
 
 
 def _ece(asked: _Request) -> Numbers:
     """Estimate the ECE of ten bins."""
     errors = {"published": assessment.published_ece_error, "ece": assessment.ece_error}
-    question = assessment.Question("ece", assessment.estimation, errors, 110)
+    question = assessment.Question("ece", _estimation, errors, 110)
     pool = assessment.by_score(asked.dataset)
     return _few_labels(asked, pool, question, {"": "ece", CODE: "published"})
 

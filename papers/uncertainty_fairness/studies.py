@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 from scipy.special import expit
 from scipy.stats import sem, t
 
@@ -26,7 +24,7 @@ from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.components.algorithms.methods.ensemble import decomposed
 from fairbench.components.datasets import kuzucu, simulated_sequences
-from fairbench.components.papers import composed, number_of_seeds, print_table, run_main, table_of
+from fairbench.components.papers import composed, number_of_seeds, print_table, run_main
 from fairbench.components.papers.engine.matching import runs_needed
 from fairbench.components.papers.uncertainty_fairness import tables
 from fairbench.core.arrays import Floats, rng
@@ -110,7 +108,7 @@ def population(options: _PopulationOptions) -> None:
         ours = _of_populations(networks, options.seeds)
         title = f"G0 / G1, mean (sd) over {options.seeds} populations: {networks}"
         print_table(title, headings, _ratio_rows(ours, metrics), width=130)
-        Console(width=130).print(tables.directions_seen(ours, f"Proposition 4.1: {networks}"))
+        tables.print_directions(ours, networks)
 
 
 TRAIN = 0.8
@@ -309,7 +307,7 @@ def known(
     return expit(scale * signal) @ weight / weight.sum()
 
 
-def sequences_table(found: pd.DataFrame) -> Table:
+def readings_of_groups(found: pd.DataFrame) -> pd.DataFrame:
     """Return what each reading makes of the groups: means over populations, and ratios B / A."""
 
     def pair(rows: pd.DataFrame, digits: int = 2) -> str:
@@ -326,12 +324,11 @@ def sequences_table(found: pd.DataFrame) -> Table:
         cells += [of_groups(aleatoric), of_groups(of["ideal"]), pair(epistemic, 4)]
         read = f"{modalities}, {f'{length} frames' if length else 'whole'}"
         shown.append([read, *cells, of_groups(epistemic)])
-    title = f"means over {found['seed'].nunique()} populations; ratios B over A with 95 % intervals"
     names = ("read", "cut: A, B", "AUC: A, B", "aleatoric: A, B", "ratio", "ratio, ideal")
-    return table_of(title, (*names, "epistemic: A, B", "ratio"), shown)
+    return pd.DataFrame(shown, columns=[*names, "epistemic: A, B", "ratio"])
 
 
-def effects(found: pd.DataFrame) -> Table:
+def effects(found: pd.DataFrame) -> pd.DataFrame:
     """Return by what truncation multiplies the ratios of the groups, paired by population."""
     compared = ("aleatoric_uncertainty", "ideal", "epistemic_uncertainty")
     shown = []
@@ -340,7 +337,7 @@ def effects(found: pd.DataFrame) -> Table:
         cells = [ratio(cut["B"] / cut["A"], whole["B"] / whole["A"]) for cut, whole in pairs]
         shown.append([str(modalities), str(len(pairs[0][0])), *cells])
     names = ("read", "populations", "aleatoric", "aleatoric, ideal", "epistemic")
-    return table_of("ratio B / A of truncated over that of whole", names, shown)
+    return pd.DataFrame(shown, columns=names)
 
 
 def _paired(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -360,9 +357,12 @@ def sequences(options: Results) -> None:
     knows how labels come about, and sees the same frames.
     """
     found = values(options.results)
-    console = Console(width=170)
-    console.print(sequences_table(found))
-    console.print(effects(found))
+    populations = f"means over {found['seed'].nunique()} populations"
+    for title, frame in (
+        (f"{populations}; ratios B over A with 95 % intervals", readings_of_groups(found)),
+        ("ratio B / A of truncated over that of whole", effects(found)),
+    ):
+        print_table(title, frame.columns, frame.to_numpy(), width=170)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import beta
 from torch.nn.functional import log_softmax, nll_loss
 
@@ -44,7 +41,6 @@ from fairbench.components.papers import (
     as_numbers,
     print_table,
     run_main,
-    table_of,
 )
 from fairbench.components.papers.engine import matching
 from fairbench.components.papers.engine.mapping import Paper
@@ -566,8 +562,14 @@ DIRECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def directions_seen(ours: pd.DataFrame, title: str) -> Table:
-    """Return how often single runs show each direction of Proposition 4.1."""
+def print_directions(ours: pd.DataFrame, title: str) -> None:
+    """Print how often single runs show each direction of Proposition 4.1."""
+    frame = directions_seen(ours)
+    print_table(f"Proposition 4.1: {title}", frame.columns, frame.to_numpy(), width=130)
+
+
+def directions_seen(ours: pd.DataFrame) -> pd.DataFrame:
+    """Return how often single runs show each direction, in words."""
     rows = []
     for dataset, (text, fair, unfair) in DIRECTIONS.items():
         inside = {
@@ -582,7 +584,7 @@ def directions_seen(ours: pd.DataFrame, title: str) -> Table:
         interval = f"{lower:.2f} to {upper:.2f}"
         rows.append((dataset, text, *counts, f"{both} of {n}", interval))
     names = ("data set", "direction", "fair part", "unfair part", "both", "P(both)")
-    return table_of(title, names, rows, box=box.HEAVY_HEAD)
+    return pd.DataFrame(rows, columns=names)
 
 
 def directions(options: Look) -> None:
@@ -594,14 +596,11 @@ def directions(options: Look) -> None:
     set in place of twenty.
     """
     ours = needed(TRAINED, options.results)  # first, as it may be missing
-    console = Console(width=130)
     effort = matching.Effort.QUICK if options.quick else matching.Effort.WHOLE
     for cause in ("", "starts near 0"):
         runs = pd.concat(trained_values(dataset, cause, effort) for dataset in DIRECTIONS)
-        console.print(
-            directions_seen(runs, f"Proposition 4.1: five epochs, {cause or 'as in the text'}")
-        )
-    console.print(directions_seen(ours, "Proposition 4.1: until held-out rows no longer improve"))
+        print_directions(runs, f"five epochs, {cause or 'as in the text'}")
+    print_directions(ours, "until held-out rows no longer improve")
 
 
 if __name__ == "__main__":

@@ -57,10 +57,9 @@ def test_a_direction_counts_runs_that_show_both_of_its_parts():
         three_runs("sd2", epistemic_uncertainty=[1.3, 0.7, 1.1]),
         three_runs("sd3", selection_rate=0.5, predictive_uncertainty=[1.0, 1.0, np.nan]),
     ]
-    fair, unfair, both = tables.directions_seen(pd.concat(ours), "").columns[2:5]
-    assert [*fair.cells] == [f"{runs} of 3" for runs in (2, 3, 2)]
-    assert [*unfair.cells] == [f"{runs} of 3" for runs in (2, 2, 3)]
-    assert [*both.cells] == [f"{runs} of 3" for runs in (1, 2, 2)]
+    seen = tables.directions_seen(pd.concat(ours))[["fair part", "unfair part", "both"]]
+    expected = [(2, 2, 1), (3, 2, 2), (2, 3, 2)]
+    assert seen.to_numpy().tolist() == [[f"{runs} of 3" for runs in each] for each in expected]
 
 
 def test_published_ratios_over_next_to_nothing_are_not_compared(answered):
@@ -282,13 +281,12 @@ def test_truncation_is_compared_within_populations():
         for seed in range(4)
     ]
     found = pd.DataFrame(rows, columns=["modalities", "length", "seed", "metric", "A", "B"])
-    names = [*studies.sequences_table(found).columns[0].cells]
-    assert "both, 18 frames" in names and "both, whole" in names
+    assert studies.readings_of_groups(found)["read"].tolist() == ["both, whole", "both, 18 frames"]
     ideal = found.query("metric == 'ideal'")
     cut, whole = studies._paired(ideal)
     assert (cut["B"] / whole["B"]).between(1.9, 2.1).all() and len(cut) == 4
     assert len(studies._paired(ideal.query("seed + length != 18"))[0]) == 3
-    assert studies.effects(found).row_count
+    assert studies.effects(found)["populations"].tolist() == ["4"]
 
 
 RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)

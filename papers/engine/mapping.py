@@ -145,9 +145,9 @@ def _filled(texts: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, str]:
     return {name: text.format(**row) for name, text in texts.items() if isinstance(text, str)}
 
 
-def metrics_of(paper: Paper, *tables: str) -> set[str]:
-    """Return the metrics of ours that some tables, or all, need from runs."""
-    rules = [rule for table in tables or paper.tables for rule in paper.tables[table]["rules"]]
+def metrics_of(paper: Paper) -> set[str]:
+    """Return the metrics of ours that the tables need from runs."""
+    rules = [rule for table in paper.tables.values() for rule in table["rules"]]
     metric_rules = [rule["metrics"] for rule in rules if isinstance(rule.get("metrics"), Mapping)]
     return {str(metric["metric"]) for metrics in metric_rules for metric in metrics.values()}
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from fairbench.components import files_of
 from fairbench.components.papers.engine.mapping import (
     ABSENT,
     AGREES,
@@ -174,12 +173,10 @@ class PaperTable:
 
     Attributes
     ----------
-    rows : the result of :func:`compare`, with a column ``own data set``: the data set's name here.
+    rows : the result of :func:`compare`.
     """
 
-    paper: str
     table: str
-    experiments: tuple[str, ...]
     rows: pd.DataFrame
     note: str
 
@@ -188,28 +185,20 @@ def paper_tables(
     paper: Paper, tables: Sequence[str], collection: Catalogue, presets: Presets, results: Path
 ) -> Iterator[PaperTable]:
     """Yield tables of a paper with what answers them."""
-    available = set(files_of("experiment"))
-    experiments_of_tables = [
-        [experiment for experiment in paper.experiments(t) if experiment in available]
-        for t in tables
-    ]
-    names = dict.fromkeys(name for experiments in experiments_of_tables for name in experiments)
+    names = dict.fromkeys(name for table in tables for name in paper.experiments(table))
     runs = {name: presets.runs_of(name, collection.runs) for name in names}
     metrics = values_of(collection.only({id_ for found in runs.values() for id_ in found}).metrics)
     metrics = metrics[metrics["metric"].isin(metrics_of(paper)) & (metrics["group"] == "")]
     summaries = {name: _summaries(name, metrics, runs[name]) for name in names}
-    for table, experiments in zip(tables, experiments_of_tables, strict=True):
-        every = [summaries[name] for name in experiments] or [pd.DataFrame(columns=_COLUMNS)]
-        ours = pd.concat(every, ignore_index=True)
+    for table in tables:
+        every = [pd.DataFrame(columns=_COLUMNS)]
+        every = [summaries[name] for name in paper.experiments(table)] or every
         names_of = paper.computed(table)
         computed = {name: Computation(paper, name, table, results).numbers() for name in names_of}
-        rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
-        own_names = paper.tables[table].get("datasets", {})
-        rows["own data set"] = rows["dataset"].map(lambda name, own=own_names: own.get(name, name))
+        rows = compare(paper, table, pd.concat(every, ignore_index=True), computed)
         quick = any(value["quick"].any() for value in computed.values() if len(value))
         note = quick_note(rows, paper.tables[table].get("runs", paper.runs))
-        note = note or ("quick look" if quick else "")
-        yield PaperTable(paper.name, table, tuple(experiments), rows, note)
+        yield PaperTable(table, rows, note or ("quick look" if quick else ""))
 
 
 def finished_runs(experiment: str, results: Path) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:

@@ -54,10 +54,10 @@ def print_paper(paper: mapping.Paper, results: Path, table: str = "") -> None:
         numbers = (int(group.rows["reproduces"].sum()), *mapping.counts(group.rows).values())
         summary.append([group.table, *map(str, numbers), group.note])
         if table:
-            commands = [matching.command(name) for name in group.experiments]
+            commands = [matching.command(name) for name in paper.experiments(group.table)]
             if paper.computed(group.table):
                 commands.append(f"fairbench paper {paper.name} table={group.table} run=true")
-            _print_metrics(group, console)
+            _print_metrics(paper.name, group, console)
             note = f" ({group.note})" if group.note else ""
             scored = f"table {group.table}: {mapping.scoreboard(group.rows)}{note}"
             console.print(f"{scored}; made by {', '.join(commands)}", style=None)
@@ -95,11 +95,11 @@ def print_changes(paper: mapping.Paper, changed: pd.DataFrame) -> None:
         print(f"{paper.name}: {smaller} verdicts of a smaller size differ from the record")
 
 
-def _print_metrics(table: matching.PaperTable, console: Console) -> None:
+def _print_metrics(paper: str, table: matching.PaperTable, console: Console) -> None:
     """Print a table, metric by metric; what all rows share stands in the title."""
     absent = table.rows["verdict"] == mapping.ABSENT
     for metric, rows in table.rows[~absent].groupby("metric", sort=False):
-        console.print(_metric_table(rows, f"{table.paper}, table {table.table}: {metric}"))
+        console.print(_metric_table(rows, f"{paper}, table {table.table}: {metric}"))
     for reason, rows in table.rows[absent].groupby("reason", sort=False):
         numbers = int(rows["reproduces"].sum())
         have = "have" if numbers > 1 else "has"

@@ -352,14 +352,14 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
     values = {"mark": _BEYOND, "stricter": _said("stricter")}
     yield from group_tables.sentences_of("audit", holds, **values)
     ratios = [finding for finding in shown if finding.about == RATIO]
-    for word in dict.fromkeys(ratio.decided for ratio in ratios):
-        of_word = [ratio for ratio in ratios if ratio.decided == word]
-        highest = f"the group {word} most often"
-        if any(ratio.scope for ratio in of_word):
-            highest += " of those that are large enough"
-        others = compared_with(highest, {len(ratio.groups) > 1 for ratio in of_word})
-        yield _said("key_ratio", word=word, others=others)
-    if any(ratio.scope for ratio in ratios):
+    if not ratios:
+        return
+    of_large = any(ratio.scope for ratio in ratios)
+    highest = f"the group {ratios[0].decided} most often"
+    highest += " of those that are large enough" * of_large
+    others = compared_with(highest, {len(ratio.groups) > 1 for ratio in ratios})
+    yield _said("key_ratio", word=ratios[0].decided, others=others)
+    if of_large:
         yield COMPARED_WITH
 
 

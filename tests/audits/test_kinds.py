@@ -9,7 +9,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.assessment import assess
-from fairbench.audits.kinds import _has_many_groups, kind_of
+from fairbench.audits.kinds import kind_of
 from fairbench.audits.kinds.numbers import EXPOSURE, TOP, _brier_losses, concordance
 from fairbench.audits.kinds.pair import _verdict, compare_tables
 from fairbench.audits.kinds.unknown import BEYOND, WITHIN
@@ -540,9 +540,3 @@ def test_rates_of_many_groups_that_need_labels_are_of_the_rows_that_have_one():
     known = (frame["label"] != "").sum()
     assert (rows["selection_rate"], rows["error_rate"]) == (6000, known)
     assert rows["true_positive_rate"] + rows["false_positive_rate"] == known
-
-
-def test_one_column_of_many_groups_and_combinations_of_few():
-    frame = crossed(rows=400).assign(one=lambda frame: frame["a"] + frame["b"] + frame["c"])
-    assert _has_many_groups(frame[["one"]]) and _has_many_groups(frame[["a", "b", "c"]])
-    assert not _has_many_groups(frame[["a", "b"]])

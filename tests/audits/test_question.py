@@ -63,10 +63,6 @@ def test_rates_in_the_fields_terms_are_explained(favourable, decided):
     assert ("selection rate" in explained) == (decided == "selected")
 
 
-def test_decisions_with_the_labels_names_say_which_label_is_good():
-    assert Direction.of(("declined", "approved"), "", "approved/declined").favourable == 1
-
-
 @pytest.mark.parametrize("decision", ["approved", "a/b/c", "a/a", "/a"])
 def test_two_decisions_are_named(decision):
     with pytest.raises(UserError, match="must name two decisions"):

@@ -57,13 +57,6 @@ def test_a_table_fits_a_phone_and_the_paper():
         assert ("--break:normal" in to_html(Document("t", [Section("", [table])]))) == is_wide
 
 
-def test_without_a_summary_the_verdict_stays_first():
-    page = to_html(
-        Document("t", [], model.Verdict(["It can."], []), lead=[model.Paragraph("the lead")])
-    )
-    assert page.index("It can.") < page.index("the lead")
-
-
 def test_a_page_needs_no_script():
     sections = [Section("s", [TABLE], name="s")]
     page = to_html(Document("t", sections, tabs=True, summary=model.ExecutiveSummary(["x"])))

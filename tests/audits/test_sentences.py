@@ -8,7 +8,6 @@ import pytest
 
 import fairbench
 from fairbench.audits.sentences import in_short, left_open, sentence_of, sentences_of, to_do
-from fairbench.core.text import listed
 from fairbench.evaluation.findings import LARGE, NOT_MEASURED, OPEN, PAIR, RATIO, SMALL, Finding
 from tests.audits.tables import gap, predictions
 from tests.audits.test_every_kind import KINDS, TWO, asked, people
@@ -122,12 +121,6 @@ def test_only_a_finding_says_that_scores_are_off():
     off = gap(LARGE, ("men",), about="excess of scores", measure="scores", value=-0.1)
     assert "scores of men are too low on average" in sentence_of(off)
     assert not sentence_of(replace(off, verdict=OPEN))
-
-
-def test_names_are_listed_as_a_sentence_has_them():
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert listed(["a", "b", "c"], 1) == "a and 2 more"
-    assert listed([]) == ""
 
 
 @cache

@@ -115,12 +115,6 @@ def test_a_last_row_that_its_label_calls_a_total_is_asked(label, tmp_path):
         read(tmp_path, between)
 
 
-@pytest.mark.parametrize("end", ["C-200,f,0.3\n", "C-200\n", "12\n"])
-def test_a_file_that_was_cut_off_is_refused_as_before(end, tmp_path):
-    with pytest.raises(UserError, match="row 201 has [13] fields"):
-        read(tmp_path, TEXT + end)
-
-
 def test_rows_are_counted_as_the_file_counts_them(tmp_path):
     text = "".join([HEADER, *LINES[:2], "a,b\n", *LINES[2:]])
     frame = read(tmp_path, text, "5:7")

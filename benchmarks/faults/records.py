@@ -364,7 +364,7 @@ READ: Mapping[str, tuple[Read, ...]] = {
 }
 _MAKES: Mapping[str, Make] = {
     "record": _record_file, "text": _text_file, "table": _table_file, "json": _json_file,
-    "open json": _open_json, "lines": _lines_file, "pack": _pack_file,
+    "open json": _open_json, "pack": _pack_file,
 }  # fmt: skip
 KINDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 

@@ -10,8 +10,7 @@ from scipy.stats import qmc
 from fairbench.components.papers.released_scores import partly_labelled
 from fairbench.core.errors import UserError
 from fairbench.inference import few_labels
-from fairbench.metrics.group import difference
-from fairbench.metrics.registry import FN, TP, accuracy, true_positive_rate
+from fairbench.metrics.registry import FN, TP
 from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 
@@ -133,26 +132,6 @@ def test_one_group_agrees_with_quadrature(model, labels, slope, share, monkeypat
     error = exact[:, 1] / np.sqrt(1000)
     assert (np.abs(posterior.theta[:, 0].mean(axis=0) - exact[:, 0]) < 4.5 * error).all()
     np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
-
-
-@pytest.mark.parametrize("model", [few_labels.BETA, few_labels.SIGNED], ids=["beta", "signed"])
-@pytest.mark.parametrize(("groups", "labels"), [(2, 10), (2, 100), (6, 100)])
-def test_draws_of_several_groups_are_those_of_chains(model, groups, labels, monkeypatch):
-    """These have another form of the prior: means, spreads and groups are normals of their own."""
-    generator = np.random.default_rng([groups, labels])
-    score = generator.choice([0.0, 0.25, 0.75, 1.0], 600)
-    theta = generator.normal(0, 0.3, (groups, 3))
-    table = labelled(pool(generator, groups=groups, score=score), theta, generator, few_labels.BETA)
-    family = few_labels.PosteriorFamily.of(table, generator, model=model, pool_noise=False)
-    means, sds = [], []
-    for share in (few_labels._SMALLEST_SHARE, 2.0):  # of the second, no draws are enough
-        monkeypatch.setattr(few_labels, "_SMALLEST_SHARE", share)
-        counts = family.posterior(np.arange(labels), generator).counts
-        apart = [difference(rate, counts)[..., 0] for rate in (accuracy, true_positive_rate)]
-        means.append(np.mean(apart, axis=1))
-        sds.append(np.std(apart, axis=1))
-    assert (np.abs(means[0] - means[1]) < 0.15 * sds[1]).all()
-    np.testing.assert_allclose(*sds, rtol=0.15)
 
 
 def test_counts_keep_the_sizes_of_groups_and_of_all_labels_leave_nothing_open():

@@ -122,6 +122,8 @@ _OTHERS = {  # of what is no table: a pattern of its first bytes
     rb"\x89HDF": "HDF5: save the table as CSV or Parquet",
     rb"\x93NUMPY": "an array of NumPy: save a table with named columns as CSV or Parquet",
     rb"\x80": "a pickle, which is never opened, as it may hold a program: save it as Parquet",
+    rb"\x89PNG": "a picture",
+    rb"\x7fELF": "a program",
     **{
         re.escape(mark): f"{packing} within a packed file: unpack it once"
         for packing, (mark, _) in _PACKINGS.items()

@@ -15,9 +15,10 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -347,9 +348,32 @@ def _text_table(
                 names[sign] = header(data, path.name, sign)
         # The one that gives most of the columns that are asked for; of several, most columns.
         separator = max(names, key=lambda sign: (len({*named} & {*names[sign]}), len(names[sign])))
+    if {*named} - {*names[separator]} and (found := _table_within(data, named)):
+        data, separator, line = found
+        _check_text(data, path.name)
+        names[separator] = header(data, path.name, separator)
+        guessed = (*guessed, *[f"header in line {line}"] * (line > 1))
     if separator != usual:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
     return data, guessed, separator, names[separator]
+
+
+def _table_within(data: bytes, named: Sequence[str]) -> tuple[bytes, str, int] | None:
+    """Return a text from its header on, in composed signs, its separator and the header's line.
+
+    The header is the first line that has all the columns that are named, above which stands what
+    is none of the table, or whose letters and accents are apart; None if there is none.
+    """
+    start = 0
+    lines = islice(contents.END_OF_LINE.finditer(data), contents.DEEP if len({*named}) > 1 else 1)
+    for line, end in enumerate(lines, start=1):
+        first = normalize("NFC", data[start : end.start()].decode(errors="replace"))
+        for sign in _SEPARATORS:
+            names = next(plain_csv.reader([first], delimiter=sign), [])
+            if {*named} <= {name.strip() for name in names}:
+                return first.encode() + data[end.start() :], sign, line
+        start = end.end()
+    return None
 
 
 _SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)

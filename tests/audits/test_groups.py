@@ -231,8 +231,10 @@ def test_rare_groups_are_pooled_or_left_out_and_named():
     _, notes = grouped(frame, "group=race")
     assert "2 groups, such as 'c', have fewer than 10 rows" in " ".join(notes)
     alone, notes = grouped(frame[frame["race"] != "d"], "group=race", "rare=30")
+    said = " ".join(notes)
     assert Counter(alone) == {"a": 200, "b": 190, "c": 6}
-    assert any("'c' has fewer than 10 rows, of which" in note for note in notes)
+    assert "race: rare=30 changes nothing, as 'c' alone is smaller" in said
+    assert "'c' has fewer than 10 rows, of which" in said and "rare=30 pools" not in said
 
 
 PERIODS = {"day": "2024-02-29 2024-12-31", "week": "2024-W09 2025-W01", "month": "2024-02 2024-12",

@@ -115,6 +115,23 @@ def test_a_last_row_that_its_label_calls_a_total_is_asked(label, tmp_path):
         read(tmp_path, between)
 
 
+@pytest.mark.parametrize("title", ["Report of loans\n\n", "# exported; 2024\n", "a,b,c,d,e\r\n"])
+@pytest.mark.parametrize("text", [TEXT, SEMICOLONS], ids=[",", ";"])
+def test_lines_above_the_header_are_left_out_and_said(title, text, tmp_path, capsys):
+    frame = read(tmp_path, title + text)
+    assert frame["PD"].tolist() == read(tmp_path, text)["PD"].tolist()
+    assert f"header in line {1 + title.count(chr(10))}" in capsys.readouterr().err
+    with pytest.raises(UserError, match="has no column 'no'"):  # which rows below hold
+        read_any_table(tmp_path / "loans.csv", ["no"])
+
+
+def test_a_column_is_found_whose_accents_stand_apart_in_the_file(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("Gruppe,Ausfa\u0308llig\nA\u0308,1\n", encoding="utf-8")
+    frame = read_any_table(path, ["Gruppe", "Ausf\u00e4llig"], exact=["Gruppe"])
+    assert frame.to_numpy().tolist() == [["A\u0308", "1"]]
+
+
 def test_rows_are_counted_as_the_file_counts_them(tmp_path):
     text = "".join([HEADER, *LINES[:2], "a,b\n", *LINES[2:]])
     frame = read(tmp_path, text, "5:7")

@@ -765,10 +765,10 @@ class StandardisedRates:
         """Return the first rate of each pair over the second, with limits."""
         return ratio_limits(*_of_pairs(self.limits(level=level)), self.correlation)
 
-    def compared(self) -> Mask:
-        """Return the pairs (..., G, G) of two groups that both have rows."""
+    def compared(self, minimum: int = 1) -> Mask:
+        """Return the pairs (..., G, G) of two groups that both have at least so many rows."""
         fewest = np.minimum(self.rows, self.rows.swapaxes(-1, -2))
-        return (fewest > 0) & ~np.eye(self.rows.shape[-1], dtype=bool)
+        return (fewest >= max(minimum, 1)) & ~np.eye(self.rows.shape[-1], dtype=bool)
 
 
 def _cell_spread(x: Floats, n: Floats) -> Floats:

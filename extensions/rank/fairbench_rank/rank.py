@@ -412,7 +412,7 @@ def _pairs(answer: Ranking) -> model.Details:
 
 
 def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
-    """Return the table of what would resolve each open pair, and the number of rivals left out."""
+    """Return the table of what would resolve each open pair that matters most, if there is any."""
     if not answer.plans:
         return []
     decimals = _decimals(answer)
@@ -432,18 +432,12 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
         for plan in _with_interval(answer.plans, decimals)
         for needed, times in [(plan["units_needed"], plan["times_as_many"])]
     ]
-    several = len(answer.best) > 1
     values: dict[str, object] = {"answer": answer, "cells": _cells(table)}
     said = {"needed": True, "or_cells": has_noise, "cost": has_cost}
     values["caption"] = "; ".join(sentences_of(_PAGE, said, **values))
-    values["title"] = sentence_of(_PAGE, "settle" if several else "neighbours")
+    values["title"] = sentence_of(_PAGE, "settle" if answer.best[1:] else "neighbours")
     without = [*(["times", "share"] * (not has_noise)), *(["cost"] * (not has_cost))]
-    table_of_pairs = declared_table(_PAGE, "open", rows, values, without=without, decimals=decimals)
-    blocks: list[model.Block] = [table_of_pairs]
-    hidden = len(answer.best) - 1 - len(answer.plans)
-    if hidden > 0:
-        blocks.append(model.Paragraph(sentence_of(_PAGE, "hidden", hidden=hidden), "note"))
-    return blocks
+    return [declared_table(_PAGE, "open", rows, values, without=without, decimals=decimals)]
 
 
 def _figure(answer: Ranking) -> model.Figure | None:

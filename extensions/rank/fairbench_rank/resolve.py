@@ -28,7 +28,7 @@ from fairbench.cli.jobs import Job, carry_out_jobs, protect_from_collection
 from fairbench.cli.output import print_line
 from fairbench.cli.verbs.run import run_words
 from fairbench.core import VERSION, files
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import digest, two_digits
 from fairbench.metrics.registry import declared, find
 from fairbench.reporting.document.model import Document, ExecutiveSummary
@@ -80,10 +80,8 @@ def seconds_of_text(text: str) -> float:
 
 def _known(name: str) -> str:
     """Return the name of a metric; refuse an unknown one, or one without a better direction."""
-    metric = find(name)
-    if metric is None:
-        raise unknown_name("metric", name, [metric.name for metric in declared()])
-    if metric.better not in ("higher", "lower"):
+    check_choice("metric", name, [metric.name for metric in declared()])
+    if getattr(find(name), "better", "") not in ("higher", "lower"):
         raise UserError(f"{name} cannot be resolved: neither higher nor lower values are better")
     return name
 

@@ -262,11 +262,9 @@ def test_splits_resolve_their_own_noise_and_not_what_varies_between_families():
 
 
 def test_names_that_hold_commas_are_divided_by_semicolons():
-    assert ranking.join_words(["a", "b", "c"]) == "a, b and c" and ranking.join_words(["a"]) == "a"
-    assert ranking.join_words(["a, x", "b", "c"], "or") == "a, x; b; or c"
-    assert ranking.first_names([f"{letter}, x" for letter in "abcdefgh"]).endswith(
-        "; f, x and 2 more"
-    )
+    names = [f"{letter}, x" for letter in "abcdefgh"]
+    assert ranking.first_names(names[:3], "or") == "a, x; b, x; or c, x"
+    assert ranking.first_names(names).endswith("; f, x and 2 more")
 
 
 def test_a_winner_among_those_that_ran_everywhere_is_said_to_be_one():
@@ -351,14 +349,6 @@ def test_methods_that_are_equal_are_not_told_apart_nor_those_whose_difference_do
     _, held = judged(np.array([[1.0] * 4, [0.0] * 4]))
     assert not held.better.any()
     assert np.isinf([held.limits.lower[0], held.limits.upper[0]]).all()
-
-
-def test_large_differences_are_told_apart_and_ranks_follow():
-    values = np.random.default_rng(3).normal(size=(4, 30)) + [[3], [3.0], [1.5], [0]]
-    _, held = judged(values)
-    assert held.better.sum(axis=0).tolist() == [0, 0, 2, 3]  # of those that are surely ahead
-    assert held.better.sum(axis=1).tolist() == [2, 2, 1, 0]  # and surely behind
-    assert held.may_be_best.tolist() == [True, True, False, False]
 
 
 def test_methods_that_beat_each_other_in_a_circle_may_all_be_the_best():

@@ -26,7 +26,7 @@ from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
 from fairbench.core.errors import check_choice
 from fairbench.core.options import typed_values
-from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
+from fairbench.core.text import count, csv_text, file_name, shortened, two_digits
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document import model
 from fairbench.reporting.document.writing import DocumentReport, check_forms
@@ -317,12 +317,12 @@ def rank_table(
             **row,
             "rank": "-".join(dict.fromkeys([f"{row['first_rank']}", f"{row['last_rank']}"])),
             "best": "yes" if row["may_be_best"] else "",
-            "minus": None if row["method"] == base else row["difference"],
-            "interval": None if row["method"] == base else _ends_in_words(row, decimals),
+            "minus": row["difference"],
             "bar": bar,
             "near": ranking.near_in_words(answer, place[row["method"]]),
             "first": 100 * row["best_on_new"],
             "units": row[answer.plural],
+            **(dict.fromkeys(("minus", "lower", "upper")) if row["method"] == base else {}),
         }
         for row, bar in zip(rows, bars([*map(tuple, ends.tolist())], answer.epsilon), strict=True)
     ]
@@ -381,22 +381,10 @@ def _decimals(answer: Ranking) -> int:
     return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
 
 
-def _ends_in_words(row: Mapping[str, Any], decimals: int) -> str:
-    """Return the interval of a row in words; one end may be infinite."""
-    lower, upper = row["lower"], row["upper"]
-    is_known = isfinite(lower) or isfinite(upper)
-    return interval(lower, upper, decimals) if is_known else "not known"
-
-
-def _with_interval(rows: Iterable[Mapping[str, Any]], decimals: int) -> list[dict[str, Any]]:
-    return [{**row, "interval": _ends_in_words(row, decimals)} for row in rows]
-
-
 def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> model.Table:
     """Return the table of differences of pairs of methods."""
-    decimals = _decimals(answer)
-    shown, values = _with_interval(rows, decimals), {"units": answer.plural}
-    return declared_table(_PAGE, "pairs", shown, values, decimals=decimals)
+    values = {"units": answer.plural}
+    return declared_table(_PAGE, "pairs", rows, values, decimals=_decimals(answer))
 
 
 def _pairs(answer: Ranking) -> model.Details:
@@ -415,7 +403,6 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
     """Return the table of what would resolve each open pair that matters most, if there is any."""
     if not answer.plans:
         return []
-    decimals = _decimals(answer)
     has_noise = any(not isnan(plan["noise"]) for plan in answer.plans)
     has_cost = any(not isnan(plan["cost"]) for plan in answer.plans)
 
@@ -429,7 +416,7 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
             "times": unless_endless(times, f"{max(times, 1):.2g} times", "no number"),
             "share": 100 * plan["noise"],
         }
-        for plan in _with_interval(answer.plans, decimals)
+        for plan in answer.plans
         for needed, times in [(plan["units_needed"], plan["times_as_many"])]
     ]
     values: dict[str, object] = {"answer": answer, "cells": _cells(table)}
@@ -437,7 +424,9 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> list[model.Block]:
     values["caption"] = "; ".join(sentences_of(_PAGE, said, **values))
     values["title"] = sentence_of(_PAGE, "settle" if answer.best[1:] else "neighbours")
     without = [*(["times", "share"] * (not has_noise)), *(["cost"] * (not has_cost))]
-    return [declared_table(_PAGE, "open", rows, values, without=without, decimals=decimals)]
+    return [
+        declared_table(_PAGE, "open", rows, values, without=without, decimals=_decimals(answer))
+    ]
 
 
 def _figure(answer: Ranking) -> model.Figure | None:

@@ -289,15 +289,13 @@ def _open_sentences(findings: Findings, ranked: Sequence[MetricStandings]) -> It
     fewest = approaches.FEWEST_FAMILIES
     if not any(standing.metric == ERROR for standing in findings.standings):
         yield _tell("not_ranked", findings=findings, fewest=fewest, **_counts(findings))
-    for index, standing in enumerate(ranked):
-        name, best = metric_label(standing.metric), len(standing.answer.best)
-        if best > 1:
-            yield _tell("which", best=best, metric=name)
-        if index == 0:
-            yield from (
-                f"On the {name}: {sentence}"
-                for sentence in ranking.resolving_sentences(standing.answer)
-            )
+    for standing in ranked:
+        if (best := len(standing.answer.best)) > 1:
+            yield _tell("which", best=best, metric=metric_label(standing.metric))
+    for standing in ranked[:1]:
+        name = metric_label(standing.metric)
+        for sentence in ranking.resolving_sentences(standing.answer):
+            yield f"On the {name}: {sentence}"
     yield _tell("others")
 
 
@@ -391,15 +389,12 @@ def ranks_section(findings: Findings, first: str) -> model.Section:
                 tags={"metric": standing.metric},
             )
         )
-    ranked = findings.standings
-    few = [{"metric": standing.metric, **row} for standing in ranked for row in standing.few]
-    if few:
-        rows = [{**row, "label": metric_label(row["metric"])} for row in few]
-        tags = [{**tags_of(findings.by_name[of["approach"]]), "metric": of["metric"]} for of in few]
-        table = declared_table(_PAGE, "few", rows, {"reference": findings.reference}, tags=tags)
-        why = map(model.Paragraph, standings.few_tasks_sentences(findings))
+    if few := findings.few:
+        names = [f"{of['name']} ({pluralise(of['tasks'], 'task', 'tasks')})" for of in few]
+        said = *standings.few_tasks_sentences(findings), f"{ranking.join_words(names)}."
         kind: dict[str, Any] = {"name": "ranks-few-tasks", "style": "metric"}
-        blocks.append(model.Details("Run on few tasks", [*why, table], remark="not ranked", **kind))
+        why = [*map(model.Paragraph, said)]
+        blocks.append(model.Details("Run on few tasks", why, remark="not ranked", **kind))
     return model.Section("Ranks", blocks, name="ranks")
 
 
@@ -414,11 +409,8 @@ def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) ->
 
 def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
     """Return the section on cost: seconds of every approach, beside its error and one gap."""
-
-    def order(row: Mapping[str, Any]) -> tuple[bool, float, str]:
-        return isnan(row["relative_cost"]), row["relative_cost"], row["name"]
-
-    ordered = sorted(findings.approaches, key=order)
+    costs = pd.DataFrame(findings.approaches).sort_values(["relative_cost", "name"])
+    ordered = [findings.approaches[place] for place in costs.index]
     rows = [{**row, "need": _need_text(row)} for row in ordered]
     tags = [tags_of(row) for row in ordered]
     table = declared_table(_PAGE, "costs", rows, {"reference": findings.reference}, tags=tags)
@@ -602,17 +594,13 @@ def _facts(board: BoardTable) -> model.Table:
         {
             "task": model.TableCell(task.title, link=f"#{task.name}"),
             "family": str(task.first["family"]),
-            **{name: _number(task.first.get(name)) for name in approaches.FACTS},
+            **{name: task.first[name] for name in approaches.FACTS},
             "approaches": int(board.shown(task)["setting"].eq("").sum()),
             "repeats": task.repeats,
         }
         for task in board.tasks
     ]
     return declared_table(_PAGE, "facts", rows, tags=[{"family": row["family"]} for row in rows])
-
-
-def _number(fact: Any) -> float | None:
-    return None if pd.isna(fact) else float(fact)
 
 
 def _details(task: TaskMeans, board: BoardTable, style_of: Styles) -> model.Details:
@@ -634,9 +622,8 @@ def _table(rows: pd.DataFrame, board: BoardTable) -> model.Table:
     without = [n for n in _SHOWN if n not in board.metrics or rows[n].isna().all()]
     shown = []
     for row in rows.to_dict("records"):
-        seconds = sum(row.get(name, np.nan) for name in COSTS)
         about = {"approach": approaches.approach_name(row), "need": _need_text(row)}
-        shown.append({**row, **about, "seconds": None if isnan(seconds) else seconds})
+        shown.append({**row, **about, "seconds": sum(row.get(name, np.nan) for name in COSTS)})
     labels = {name: metric_label(name) for name in _SHOWN}
     tags = [tags_of(row) for row in shown]
     return declared_table(_PAGE, "task", shown, {"labels": labels}, without=without, tags=tags)

@@ -105,12 +105,10 @@ class MetricStandings:
     ----------
     ranked : the values that are ranked.
     answer : their ranking, as ``fairbench rank`` has it.
-    few : a row for each approach without a rank, which was run on too few tasks.
     """
 
     ranked: RankedValues
     answer: ranking.Ranking
-    few: Sequence[Mapping[str, Any]]
 
     @property
     def metric(self) -> str:
@@ -156,7 +154,7 @@ class MetricStandings:
         """Return plain values for JSON."""
         about = {"metric": self.metric, "label": label(self.metric), "reference": self.reference}
         told = {"sentences": self.sentences, "unseen": ranking.unseen_in_words(self.answer)}
-        return {**about, **self.answer.plain(), "ranks": self.rows, **told, "few": self.few}
+        return {**about, **self.answer.plain(), "ranks": self.rows, **told}
 
 
 def standings_of(ranked: RankedValues, *, error_rate: float = ranking.WRONG) -> MetricStandings:
@@ -169,31 +167,7 @@ def standings_of(ranked: RankedValues, *, error_rate: float = ranking.WRONG) -> 
     options = RankOptions(epsilon=approaches.epsilon_of(ranked.metric))
     most = len(ranked.positions)
     (answer,) = ranking.answers(ranked.table(), options, error_rate=error_rate, most_planned=most)
-    return MetricStandings(ranked, answer, list(_few_task_differences(ranked)))
-
-
-def _few_task_differences(ranked: RankedValues) -> Iterator[dict[str, Any]]:
-    """Yield the differences from the reference of all approaches that a ranking leaves out.
-
-    They are means over the families of their tasks alone, with an interval each where these are
-    three or more.
-    """
-    values = ranked.values.metric(ranked.metric)
-    positions = np.setdiff1d(np.arange(len(values)), ranked.positions)
-    differences = values[positions] - values[ranked.positions[ranked.reference]]
-    measured = ranked.values.estimate_differences(differences)
-    of_families = approaches.family_means(measured)
-    _, lower, upper = approaches.mean_over_families(of_families)
-    for row, position in enumerate(positions):
-        if measured.known[row].any():
-            yield {
-                "approach": ranked.values.names[position],
-                "tasks": int(measured.known[row].sum()),
-                "families": int(measured.families[row]),
-                "difference": float(np.nanmean(of_families[row])),
-                "lower": float(lower[row]),
-                "upper": float(upper[row]),
-            }
+    return MetricStandings(ranked, answer)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
-from fairbench.core.processes import BusyError, failure, locked
+from fairbench.core.processes import failure
 from fairbench.core.text import digest, shortened
 from fairbench.data.dataset import Dataset
 from fairbench.evaluation.table import COSTS
@@ -299,16 +299,6 @@ class Search:
     def carry_out(self) -> list[Trial]:
         """Search until the budget is spent; return the default and all trials, in order."""
         self.check()
-        # No other process works on the study meanwhile.
-        path = self.default_plan.store.root / "locks" / f"tuning-{self.id}.lock"
-        try:
-            with locked(path, seconds=0.0):
-                self._carry_out()
-        except BusyError as error:
-            raise UserError(f"this study is being tuned by {error}: wait for its end") from error
-        return self.everyone
-
-    def _carry_out(self) -> None:
         self.default = self._judge({})
         if self.default.error:
             raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
@@ -320,6 +310,7 @@ class Search:
             if len(errors) >= min(5, self.tuning.trials) and all(errors):
                 first = f"; the first: {errors[0]}"
                 raise UserError(f"none of {len(errors)} trials has a value{first}")
+        return self.everyone
 
     def _objective_values(self, trial: Trial) -> list[float]:
         return [] if trial.error else [estimate.value for estimate in trial.estimates(self.goals)]

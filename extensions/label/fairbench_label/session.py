@@ -40,6 +40,8 @@ SCHEMA = 2
 ACCURACY = "accuracy"
 # Where the predictions are is kept apart, and where a report goes is not part of an audit.
 _ELSEWHERE = ("path", "out")
+# What labelling does not take of the options of an audit; leave_out= changes which row is which.
+_OF_AUDITS = ("selected", "proxy", "within", "cost", "against", "labelled", "leave_out")
 _PLAIN = ("by", "question", "strategy", "metric", "stop")  # fields of a state
 
 
@@ -294,8 +296,8 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
     path = state.options.path
     if frame is None and path.is_file() and file_sha256(path) != state.sha256:
         raise UserError(_said("file_changed", path=path))
-    if state.options.leave_out:
-        raise UserError(_said("leave_out"))
+    for name in filter(partial(getattr, state.options), _OF_AUDITS):
+        raise UserError(f"{name}= is of fairbench audit: leave it out to label")
     frame = read_frame(state.options) if frame is None else frame
     column = state.options.id
     with columns.name_rows_in_errors(frame, column):
@@ -321,9 +323,6 @@ def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Sess
     """Return the session on predicted numbers."""
     file, target = options.path.name, options.target
     texts = columns.class_names(frame[target])
-    if options.labelled:
-        marks = columns.ColumnRef(file, options.labelled).marks(frame[options.labelled])
-        texts = texts.where(marks, "")
     label = columns.numbers(texts.to_frame(target), target, file, missing="").to_numpy()
     predicted = columns.ColumnRef(file, options.prediction).numbers(frame)
     groups, cells = read_groups(frame, file, options.group, options.reference)
@@ -357,12 +356,7 @@ def _with_answers(state: State, frame: pd.DataFrame) -> tuple[Options, pd.DataFr
     target = options.target or next(free)
     labels = frame.get(target, pd.Series("", frame.index)).astype(str)
     labels.iloc[rows] = list(state.labels.values())
-    frame = frame.assign(**{target: labels})
-    if options.labelled:
-        marks = frame[options.labelled].astype(str)
-        marks.iloc[rows] = ["true" if label else "false" for label in state.labels.values()]
-        frame = frame.assign(**{options.labelled: marks})
-    return replace(options, target=target), frame
+    return replace(options, target=target), frame.assign(**{target: labels})
 
 
 def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:

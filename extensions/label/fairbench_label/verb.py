@@ -48,7 +48,7 @@ def label_in_turn(
     options = session.state.options
     frame = read_frame(options, every=True)
     # The score and the decision would sway a person.
-    hidden = {options.target, options.score, options.prediction, options.labelled, *options.scores}
+    hidden = {options.target, options.score, options.prediction, *options.scores}
     visible_columns = frame[[name for name in frame if name not in hidden]]
     ended = "No row is left to label"
     while len(rows := questions.next_rows(session, 1, part)):
@@ -90,10 +90,6 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
             values = {"row": row, "stored": stored, "text": text, "command": command}
             print_line(said("fairbench_label", "label_stays", **values))
         return True
-
-
-# What labelling does not take of the options of an audit.
-_OF_AUDITS = ("selected", "proxy", "within", "cost", "against")
 
 
 @dataclass(frozen=True)
@@ -211,8 +207,6 @@ def _label_next(options: Asked) -> None:
         raise UserError(said("fairbench_label", "no_state", path=file.path))
     else:
         check_predictions(options.path, EXPORTED)
-        for name in filter(partial(getattr, options), _OF_AUDITS):
-            raise UserError(f"{name}= is of fairbench audit: leave it out to label")
         session = questions.begin(file, options.taken_as(Options), stated, options.by)
     print_document(questions.next_rows_document(session, options.n, part, file.path))
 

@@ -121,6 +121,7 @@ def test_fault_is_one_sentence_and_changes_nothing(words, sentence, begun, state
         (["next", "state=new.json", *USUAL], "give a file of predictions"),
         (["next", "{table}", "state=new.json", *USUAL, "by=age"], "group in by= 'age'"),
         (["next", "{table}", "state=new.json", "prediction=sex", "group=race"], "decision="),
+        (["next", "{table}", "state=new.json", *USUAL, "labelled=person"], "labelled= is of"),
         (["ask", "state=none.json"], "none.json does not exist: start it with"),
     ],
 )

@@ -313,17 +313,6 @@ def test_every_question_of_a_regression_names_rows_that_wait():
         questions.question_of(asked(begun, metric="mean_residual")).reward()
 
 
-def test_a_person_s_labels_go_before_the_marks_of_the_file():
-    frame, true = classified(100)
-    frame = frame.assign(true=true, shown=np.where(np.arange(100) < 50, "true", "false"))
-    words = *OF_CLASSES, "target=true", "labelled=shown"
-    begun = session(frame, *words, by="place", answers=[Answer(1, "", ""), Answer(60, "okapi", "")])
-    assert begun.table.known.tolist() == [*range(1, 50), 59]
-    assert begun.label_texts[59] == "okapi"
-    with pytest.raises(UserError, match="row 5: '' is not a class, though 'shown' is true there"):
-        session(frame.assign(true=np.where(np.arange(100) == 4, "", true)), *words, by="place")
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("drawn", "columns", "asked", "given", "refusals"),

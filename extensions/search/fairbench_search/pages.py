@@ -168,19 +168,13 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
     if search is None:
         return
     rows = []
-    options: list[dict[str, str]] = []
     for family in search.families:
         drawn = [tried for tried in answer.tried[1:] if tried["family"] == family.name]
         smallest = min((tried["gap"] for tried in drawn if answer.allows(tried)), default=np.nan)
         needed = "yes" if family.group_at_prediction else "no"
         about = {"drawn": len(drawn), "smallest": smallest, "needed": needed}
-        rows.append({**family.choices, **about})
-        for name, text in family.stated.items():
-            group, _, option = name.partition(".")
-            stated = {"component": family.choices[group], "option": option, "drawn_from": text}
-            options += [stated] if stated not in options else []
+        rows.append({**family.choices, "options": family.options, **about})
     yield named_table(_ALTERNATIVE, "drawn", rows)
-    yield named_table(_ALTERNATIVE, "options", options)
     if search.left_out:
         rows = [{"combination": what, "why": why} for what, why in search.left_out.items()]
         yield named_table(_ALTERNATIVE, "left_out", rows)

@@ -102,7 +102,8 @@ def check_run_words(names: Iterable[str], own: Sequence[str]) -> None:
 
 def tune(line: CommandLine, locks: ExitStack) -> int:
     """Search, judge what is chosen on test rows, print the answer; return the exit status."""
-    search, options = search_of(line, locks)
+    search = search_of(line, locks)
+    options = search.tuning
     search.check()
     if search.default_plan.config["plan"]:
         told = {"trials": search.tuning.trials, "cells": len(search.default_plan.cells)}
@@ -120,8 +121,8 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     return 0
 
 
-def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, Tuning]:
-    """Return the search that a command line asks for, and how its answer is printed."""
+def search_of(line: CommandLine, locks: ExitStack) -> Search:
+    """Return the search that a command line asks for."""
     # The sweeper's options are read as those of the verb are: with the same refusals.
     values = line.of_hydra("sweeper")
     words = [f"{name}={value_word(values[name])}" for name in Tuning.__dataclass_fields__]
@@ -136,7 +137,7 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, Tuning]:
     def compose(values: Mapping[str, Any]) -> Config:
         return line.compose([*fixed, *typed(values)])
 
-    return Search(options, [family], compose, line.executor(base)), options
+    return Search(options, [family], compose, line.executor(base))
 
 
 def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:

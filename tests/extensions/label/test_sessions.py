@@ -159,26 +159,6 @@ def of_rates():
     return labelled(session(table), table, label, 200, step=20)
 
 
-@pytest.mark.thorough
-def test_any_metric_that_needs_labels_can_be_asked_about(of_rates):
-    metrics = questions._askable(of_rates)
-    assert {"accuracy", "f1_score", "base_rate", "brier_score", "roc_auc"} <= set(metrics)
-    assert "selection_rate" not in metrics
-    for name, metric in metrics.items():
-        for question in questions.QUESTIONS:
-            begun = asked(of_rates, metric=name, question=question)
-            try:
-                questions.question_of(begun).reward()
-            except UserError:
-                neither = question == "worst" and metric.better == "neither"
-                assert neither or (question == "calibration" and metric.interval != "rate")
-                continue
-            result = said(begun)
-            assert are_waiting(begun, 2)
-            for row in result.groups.itertuples():
-                assert not row.value < row.lower and not row.value > row.upper
-
-
 def test_without_scores_and_without_labels_there_is_an_answer_too():
     table, _ = pool(300)
     for name in ("accuracy", "false_positive_rate"):
@@ -301,16 +281,34 @@ def test_without_groups_rows_are_chosen_among_predicted_classes():
         assert questions.question_of(asked(begun, question=question))
 
 
-def test_every_question_of_a_regression_names_rows_that_wait():
-    """But which mean residual is worst: it is neither better nor worse."""
+def of_numbers():
     frame, true = numeric(300)
     begun = asked(session(frame, *OF_NUMBERS, by="place", strategy="thompson"), metric="mae")
-    begun = labelled(begun, frame, true, 40, step=20)
-    for question, metric in product(["gap", "each"], ["mae", "rmse", "r2"]):
-        other = asked(begun, question=question, metric=metric)
-        assert are_waiting(other, 5) and said(other).sentences
-    with pytest.raises(UserError, match="neither: ask question=gap or question=each"):
-        questions.question_of(asked(begun, metric="mean_residual")).reward()
+    return labelled(begun, frame, true, 40, step=20)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["rates", "numbers"])
+def test_any_metric_that_needs_labels_can_be_asked_about(kind, of_rates):
+    begun, some = {
+        "rates": (of_rates, {"accuracy", "f1_score", "base_rate", "brier_score", "roc_auc"}),
+        "numbers": (of_numbers(), {"mae", "mean_residual", "rmse", "r2"}),
+    }[kind]
+    metrics = questions._askable(begun)
+    assert some <= set(metrics) and "selection_rate" not in metrics
+    for (name, metric), question in product(metrics.items(), questions.QUESTIONS):
+        asking = asked(begun, metric=name, question=question)
+        if question == "worst" and metric.better == "neither":
+            refused = "neither: ask question=gap or question=each"
+        elif question == "calibration" and metric.interval != "rate":
+            refused = "calibration compares a rate"
+        else:
+            assert are_waiting(asking, 2)
+            for row in said(asking).groups.itertuples():
+                assert not row.value < row.lower and not row.value > row.upper
+            continue
+        with pytest.raises(UserError, match=refused):
+            questions.question_of(asking).reward()
 
 
 @pytest.mark.thorough

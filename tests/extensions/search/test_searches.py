@@ -59,7 +59,7 @@ def search(tmp_path):
                 "method=baseline", "figures=false", f"results={folder}/results",
                 f"hydra.sweeper.trials={trials}", *(words or [SPACE]),
             ]  # fmt: skip
-            return search_of(CommandLine(words, sweep=True), held)[0]
+            return search_of(CommandLine(words, sweep=True), held)
 
         yield made
 

@@ -89,8 +89,9 @@ class Pair(NamedTuple):
             side gives intervals that all hold, at whatever looks, with a probability of 1 - a.
         """
         *counts, reach = np.broadcast_arrays(*(np.asarray(part, float) for part in (*self, needed)))
-        pair, flat_reach = Pair(*(part.ravel() for part in counts)), reach.ravel()
-        value = divide(pair.second, pair.second_size) - divide(pair.first, pair.first_size)
+        x, n, y, m, share = (part.ravel() for part in counts)
+        pair, flat_reach = Pair(x, n, y, m, share), reach.ravel()
+        value = divide(y, m) - divide(x, n)
         centre = np.nan_to_num(value)
         lower = _lower(pair, centre, flat_reach)
         upper = -_lower(pair.swapped(), -centre, flat_reach)

@@ -100,7 +100,8 @@ def ll144(
         more = f". Unknown, and in no category: {count(unknown_people[name])} people"
         sections.append(section_of(of_attribute, rate, "6 RCNY 5-300", more=more))
     unseen = [*answered.sentences, _said("no_threshold")]
-    left_out = list(map(_plain_left_out, excluded))
+    no_ratio = {"ratio": np.nan, "reason": "an auditor excluded it, as it is under 2 %"}
+    left_out = [{**category, **no_ratio} for category in excluded]
     if left_out:
         unseen.append(f"{len(left_out)} categories of under 2 % have a rate and no impact ratio.")
         selected_as = "selected" if rate == "selection rate" else "above"
@@ -167,19 +168,6 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
 
 def _name_and_size(category: Row) -> str:
     return f"{category['attribute']}: {category['group']} ({count(category['rows'])})"
-
-
-def _plain_left_out(category: Row) -> dict[str, Any]:
-    """Return a category that has no ratio in plain values, for the JSON."""
-    return {
-        "attribute": category["attribute"],
-        "category": category["group"],
-        "people": category["rows"],
-        "selected": category["selected"],
-        "rate": category["rate"],
-        "lower": category["ours"]["rate_lower"],
-        "upper": category["ours"]["rate_upper"],
-    }
 
 
 @dataclass(frozen=True, eq=False)

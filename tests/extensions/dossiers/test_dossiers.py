@@ -425,10 +425,10 @@ def test_every_number_is_that_of_the_rule(part):
         numbers = shown[["rows", "selected", "rate", "ratio"]].astype(float).sort_index()
         np.testing.assert_allclose(numbers, kept[["size", "sum", "mean", "ratio"]].sort_index())
         assert {*shown.index} == {*kept.index}
-        counts = {(row["attribute"], row["category"]): row for row in page["left_out"]}
+        counts = {(row["attribute"], row["group"]): row for row in page["left_out"]}
         assert counts.keys() == {*small.index}
         for key, row in counts.items():
-            told = row["people"], row["selected"], row["rate"]
+            told = row["rows"], row["selected"], row["rate"]
             assert told == pytest.approx(tuple(small.loc[key][["size", "sum", "mean"]]))
         for key, row in shown.iterrows():
             assert row["share"] == pytest.approx(row["rows"] / len(frame))

@@ -593,14 +593,13 @@ def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) 
         bounds = {CHANGED if quantity.metric else DRIFTED: _bounds_so_far(quantity, state, sums)}
         if quantity.metric:
             bounds = {PASSED: Bounds(-epsilon, epsilon), **bounds}
-        bounds = {k: of for k, of in bounds.items() if (k, quantity.name) not in already_given}
-        found = _first_alarms(quantity, bounds, state, marks, sums)
-        if PASSED in bounds:
-            rows = counts_of[quantity.metric]
-            passed = _passed_from_start(quantity, state, new, rows, sums) + found.pop(PASSED, [])
-            alarms += sorted(passed, key=itemgetter("row"))[:1]
-        alarms += chain(*found.values())
-    return sorted(alarms, key=itemgetter("row"))
+        for kind in bounds.keys() - {of for of, about in already_given if about == quantity.name}:
+            found = [_alarm_since_marks(kind, quantity, bounds[kind], state, marks, sums)]
+            if kind == PASSED:
+                rows = counts_of[quantity.metric]
+                found = [_passed_from_start(quantity, state, new, rows, sums), *found]
+            alarms += sorted(filter(None, found), key=itemgetter("row"))[:1]
+    return sorted(alarms, key=itemgetter("row", "kind"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -644,52 +643,50 @@ _STOPS = 16  # marks that are compared with all before them at once
 _PAIRS = 512  # pairs of marks of which evidence is computed at once
 
 
-def _first_alarms(
+def _alarm_since_marks(
+    kind: str,
     quantity: Quantity,
-    bounds: Mapping[str, Bounds],
+    bounds: Bounds,
     state: WatchState,
     marks: Sequence[Milestone],
     sums: Floats,
-) -> dict[str, list[Alarm]]:
-    """Return the earliest alarm of each kind, if any, of the rows since a mark alone.
+) -> Alarm | None:
+    """Return the earliest alarm of a kind, if any, of the rows since a mark alone.
 
     Parameters
     ----------
-    bounds : kind -> bounds: ``passed``, ``changed`` or ``drifted``.
+    kind : ``passed``, ``changed`` or ``drifted``.
     marks, sums : all marks, and the sums (T, G, WIDTH) at each.
     """
     counts, every = quantity.of(sums), np.arange(len(marks))
     reach = log_evidence_needed(quantity.risk, every + 1)
-    found: dict[str, list[Alarm]] = {}
 
-    def alarms_among(kind: str, start: Rows, stop: Rows) -> Iterator[Alarm]:
-        """Yield the alarm of the first of some pairs of marks (P,) that gives one."""
+    def first_of(start: Rows, stop: Rows) -> Alarm | None:
+        """Return the alarm of the first of some pairs of marks (P,) that gives one."""
         added, share = sums[stop] - sums[start], quantity.share(sums[start])
         since = quantity.counts(quantity.of(added), share)
-        lower, upper = bounds[kind].at(start)
+        lower, upper = bounds.at(start)
         for pair in np.flatnonzero(since.outside(lower, upper, reach[start]))[:1]:
             mark, limits = marks[stop[pair]], since.at(pair).limits(reach[start[pair]])
             before = None if kind == PASSED else (float(lower[pair]), float(upper[pair]))
             when = mark.row, mark.period, mark.look, marks[start[pair]].row
-            yield _alarm(kind, quantity, when, limits, before)
+            return _alarm(kind, quantity, when, limits, before)
+        return None
 
     for begin in range(len(state.marks), len(marks), _STOPS):
         stops, before = every[begin : begin + _STOPS, None], every[: begin + _STOPS - 1]
         added = counts[..., stops] - counts[..., None, before]
         value = quantity.value(added)
-        for kind in bounds.keys() - found.keys():
-            lower, upper = bounds[kind].lower, bounds[kind].upper
-            beyond = (value < lower[before]) | (value > upper[before])
-            place, start = np.nonzero(beyond & (before < stops))
-            since = quantity.counts(added[..., place, start])
-            may_be = since.may_be_outside(lower[start], upper[start], reach[start])
-            stop, start = begin + place[may_be], start[may_be]
-            for first in range(0, len(start), _PAIRS):
-                some = slice(first, first + _PAIRS)
-                if alarms := [*alarms_among(kind, start[some], stop[some])]:
-                    found[kind] = alarms
-                    break
-    return found
+        beyond = (value < bounds.lower[before]) | (value > bounds.upper[before])
+        place, start = np.nonzero(beyond & (before < stops))
+        since = quantity.counts(added[..., place, start])
+        may_be = since.may_be_outside(bounds.lower[start], bounds.upper[start], reach[start])
+        stop, start = begin + place[may_be], start[may_be]
+        for first in range(0, len(start), _PAIRS):
+            some = slice(first, first + _PAIRS)
+            if alarm := first_of(start[some], stop[some]):
+                return alarm
+    return None
 
 
 def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
@@ -715,7 +712,7 @@ def _with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Mileston
 
 def _passed_from_start(
     gap: Quantity, state: WatchState, new: NewCounts, counts: Floats, sums: Floats
-) -> list[Alarm]:
+) -> Alarm | None:
     """Look after every row whether the gap of all rows so far is beyond epsilon.
 
     Parameters
@@ -745,8 +742,8 @@ def _passed_from_start(
         if index is not None:
             event = new.events.iloc[rows[index]]
             when = int(event["row"]), str(event["period"]), new.look, 0
-            return [_alarm(PASSED, gap, when, pair.at(index).limits(reach))]
-    return []
+            return _alarm(PASSED, gap, when, pair.at(index).limits(reach))
+    return None
 
 
 # A look at a file that is watched: what is new is counted, and the state goes on from there.

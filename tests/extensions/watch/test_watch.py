@@ -195,7 +195,7 @@ def test_groups_are_one_as_whole_numbers_with_and_without_a_point(spellings, loo
 OTHER = {"0": "1", "1": "0"}
 OTHER_FILES = {
     "shrank": (lambda seen: seen[:299], "has 299 rows, and 300 were seen"),
-    "reordered": (lambda seen: seen[::-1], "rows 1 to 300 are in another order"),
+    "reordered": (lambda seen: seen[::-1], "rows 1 to 300 are not those that were seen"),
     "relabelled": (lambda seen: pd.concat([seen[:5], seen[5:].replace(OTHER)]), "label of row 6"),
     "unlabelled": (lambda seen: seen.assign(label=""), "the label of row 1 was"),
     "other score": (lambda seen: seen.assign(score=0.5), "are not those that were seen"),

@@ -11,14 +11,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, betaln
 
 from fairbench.components.papers.black_box.estimation import released_pool, superclasses
 from fairbench.components.papers.engine.matching import Effort
@@ -337,7 +336,6 @@ def mean_scores(scores: MulticlassScores) -> Floats:
 STRENGTH = 2.0
 CODE = "released code"  # a cause of mapping.yaml, which says what the code does differently
 _LEVEL = 0.025  # of an accuracy, whose negative is the reward
-_MANY_ARMS = 50  # from which thresholds are cheaper than draws
 _ONE_AT_A_TIME = ("random", "top_two")
 
 
@@ -566,16 +564,13 @@ def _computed_curves(
     plays = 1 if strategy in _ONE_AT_A_TIME else question.plays
     arms = pool.arms(method.prior, method.strength, replications)
     first, is_random = question.reward(pool, arms), strategy.startswith("random")
-    by_thresholds = (strategy, plays) == ("thompson", 1) and len(pool.sizes) >= _MANY_ARMS
 
     def chosen(held: Any) -> Codes:
         reward = first if is_random else question.reward(pool, held)
         return choose(strategy, held, reward, generator, plays=plays)
 
     chooser: Callable[[Any], Codes] = chosen
-    if isinstance(first, Lowest) and by_thresholds:
-        arms, chooser = ThresholdArms.of(arms), partial(ThresholdArms.lowest, generator=generator)
-    elif isinstance(first, Lowest) and strategy == "bayesian_ucb_quantile":
+    if isinstance(first, Lowest) and strategy == "bayesian_ucb_quantile":
         chooser = lowest_quantiles(arms, generator, plays=plays)
     rows = len(pool.arm)
     labels = min(question.labels, rows)
@@ -658,106 +653,6 @@ def _computed_pairs(pool: ArmPool, method: Method, passes: int, *, coded: bool) 
         if len(live) == 0:
             break
     return {"labels": needed.reshape(passes, -1)}
-
-
-# Thompson sampling of the lowest rate without drawing every arm: exact, and several times faster.
-#
-# Each arm's P(theta < t) is kept for a grid of thresholds t, and updated by a label in O(1) each:
-# the regularised incomplete beta has I_t(a + 1, b) = I_t(a, b) - t^a (1 - t)^b / (a B(a, b)). An
-# arm's draw is the inverse distribution function of a uniform number, which the grid alone places
-# between two thresholds; only arms that share the lowest cell are ever inverted.
-
-_BITS = 5  # 2^5 cells
-# How many arms are expected below the threshold that is looked under first, and, where none is
-# below it, then.
-_FIRST, _NEXT = 2.5, (10.0, np.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdArms(BetaArms):
-    """Beta arms that know their distribution functions on a grid; use them through `record`.
-
-    Attributes
-    ----------
-    thresholds : (K,) the grid of thresholds, above 0; the last is 1.
-    below : (R, K, A) P(theta < threshold), 0 of an arm that has no unlabelled row.
-    expected : (R, K) the expected number of arms below each threshold.
-    log_beta : (R, A) logarithms of B(a, b).
-    """
-
-    thresholds: Floats
-    below: Floats
-    expected: Floats
-    log_beta: Floats
-
-    @staticmethod
-    def of(arms: BetaArms) -> ThresholdArms:  # type: ignore[override]
-        """Return arms with their distribution functions, which takes R x K x A evaluations.
-
-        The posterior and the rows are shared and not copied.
-        """
-        thresholds = np.arange(1, 2**_BITS + 1) / 2**_BITS
-        won, lost, left = arms.posterior.successes, arms.posterior.failures, arms.unlabelled
-        below = betainc(won[:, None], lost[:, None], thresholds[:, None])
-        below *= (left > 0)[:, None]
-        grid = (thresholds, below, below.sum(axis=-1), betaln(won, lost))
-        return ThresholdArms(arms.posterior, left, *grid)
-
-    def record(self, rows: Codes, arms: Codes, success: NDArray[np.int64]) -> None:
-        """Count, in place, one label of each (replication, arm); no replication may come twice."""
-        won, lost = self.posterior.successes[rows, arms], self.posterior.failures[rows, arms]
-        # How a label changes P(theta < threshold), (N, K); nothing at 1.
-        log_t, log_rest = np.log(self.thresholds[:-1]), np.log1p(-self.thresholds[:-1])
-        log_beta = self.log_beta[rows, arms]
-        logs = won[:, None] * log_t + lost[:, None] * log_rest - log_beta[:, None]
-        step = np.where(success, -1 / won, 1 / lost)[:, None]
-        change = np.pad(np.exp(logs) * step, ((0, 0), (0, 1)))
-        self.log_beta[rows, arms] += np.log(np.where(success, won, lost) / (won + lost))
-        super().record(rows, arms, success)
-        used_up = self.unlabelled[rows, arms] == 0
-        if used_up.any():
-            change[used_up] = -self.below[rows[used_up], :, arms[used_up]]
-        self.below[rows, :, arms] += change
-        self.expected[rows] += change
-
-    def lowest(self, generator: np.random.Generator) -> Codes:
-        """Return the arm of the lowest draw, (R, 1); -1 where no row is left."""
-        uniform = generator.random(self.unlabelled.shape)
-        level = (self.expected[:, :-1] < _FIRST).sum(axis=1)
-        under = uniform < self.below[np.arange(len(level)), level]
-        pending = np.flatnonzero(~under.any(axis=1))
-        for expected in _NEXT:
-            level = (self.expected[pending, :-1] < expected).sum(axis=1)
-            under[pending] = uniform[pending] < self.below[pending, level]
-            pending = pending[~under[pending].any(axis=1)]
-        rows, arms = np.divmod(np.flatnonzero(under), self.unlabelled.shape[1])
-        chosen = np.full(len(uniform), -1)
-        chosen_positions = self._lowest_of(rows, arms, uniform[rows, arms])
-        chosen[rows[chosen_positions]] = arms[chosen_positions]
-        return chosen[:, None]
-
-    def _lowest_of(self, rows: Codes, arms: Codes, uniform: Floats) -> Codes:
-        """Return the positions of each row's lowest draw; rows are in order."""
-        # How many thresholds a uniform number's quantile has reached, by bisection. One index into
-        # the flat array is faster than three.
-        flat, width = self.below.reshape(-1), self.below.shape[2]
-        flat_index = rows * (width * len(self.thresholds)) + arms
-        cell = np.zeros(len(rows), np.int64)
-        for bit in reversed(range(_BITS)):
-            probe = cell + 2**bit
-            cell = np.where(flat.take(flat_index + (probe - 1) * width) <= uniform, probe, cell)
-        start = np.flatnonzero(np.diff(rows, prepend=-1))
-        if len(start) == 0:
-            return start
-        sizes = np.diff(start, append=len(rows))
-        tied = cell == np.repeat(np.minimum.reduceat(cell, start), sizes)
-        shared = np.repeat(np.add.reduceat(tied, start), sizes) > 1
-        draw = np.where(tied, 0.0, 2.0)
-        close = np.flatnonzero(tied & shared)
-        won, lost = self.posterior.successes, self.posterior.failures
-        at = rows[close], arms[close]
-        draw[close] = betaincinv(won[at], lost[at], uniform[close])
-        return np.flatnonzero(draw == np.repeat(np.minimum.reduceat(draw, start), sizes))
 
 
 # What a label teaches, as the thesis asks beside what the library's audits do.

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scipy.special import betainc, betaln
 
 from fairbench.components.papers import PAPERS
 from fairbench.components.papers.active_assessment import assessment, figures, tables
@@ -17,7 +16,7 @@ from fairbench.data.columns import MulticlassScores
 from fairbench.inference import posterior
 from fairbench.inference.posterior import Beta, centred
 from fairbench.metrics.probability import reliability
-from fairbench_label.active import BetaArms, Lowest, bayesian_ucb_quantile, thompson
+from fairbench_label.active import BetaArms, Lowest, bayesian_ucb_quantile
 from tests.harness import quick
 
 CLASSES = tuple(" ".join(estimation.SUPERCLASSES).split())
@@ -269,52 +268,6 @@ def test_every_table_is_computed_from_few_of_its_rows(released, table, tmp_path)
     if of is estimation:
         accuracy = rows.index[rows["metric"] == "accuracy"][0]
         assert found[accuracy] == released["cifar100"].correct.mean()
-
-
-# Thompson's lowest draw by thresholds: the same choices as plain draws, in distribution.
-
-REPLICATIONS = 20_000
-POSTERIORS = {
-    "alike": Beta(np.full(6, 2.0), np.full(6, 1.0)),
-    "apart": Beta(np.array([8.0, 6, 7, 9, 2, 1]), np.array([2.0, 3, 2, 1, 3, 0.2])),
-    "narrow": Beta(np.array([900.0, 905, 450, 1, 1, 1]), np.array([100.0, 98, 55, 0.01, 0.1, 1])),
-}
-
-
-def lowest(arms, seed=0):
-    return assessment.ThresholdArms.of(arms).lowest(np.random.default_rng(seed))[:, 0]
-
-
-@pytest.mark.parametrize("name", POSTERIORS)
-def test_choices_have_the_distribution_of_plain_draws(name):
-    arms = BetaArms.of(POSTERIORS[name], [3, 3, 3, 3, 0, 3], replications=REPLICATIONS)
-    plain = thompson(arms, Lowest(), np.random.default_rng(2))[:, 0]
-    counts = np.array([np.bincount(chosen, minlength=6) for chosen in (lowest(arms, 1), plain)])
-    assert (counts[:, 4] == 0).all()  # no row left
-    assert stats.chi2_contingency(counts[:, counts.sum(axis=0) > 20]).pvalue > 1e-4
-
-
-def test_distribution_functions_follow_the_labels():
-    generator, arm = np.random.default_rng(0), np.repeat(np.arange(4), 30)
-    queues = assessment.Queues.of(generator.random(120) < 0.7, arm, generator, replications=5)
-    plain = BetaArms.of(centred([0.5, 0.7, 0.9, 0.99]), [30] * 4, replications=5)
-    arms = assessment.ThresholdArms.of(plain)
-    choices = {"observe": lambda a: None, "rounds": 100}
-    assessment.assess(queues, arms, lambda a: a.lowest(generator), **choices)
-    won, lost = arms.posterior.successes, arms.posterior.failures
-    exact = betainc(won[:, None], lost[:, None], arms.thresholds[:, None])
-    left = arms.unlabelled > 0
-    np.testing.assert_allclose(arms.below, exact * left[:, None], atol=1e-12)
-    np.testing.assert_allclose(arms.expected, arms.below.sum(axis=-1), atol=1e-11)
-    np.testing.assert_allclose(arms.log_beta, betaln(won, lost), atol=1e-10)
-    assert (arms.unlabelled.sum(axis=1) == 20).all()
-
-
-def test_nothing_left():
-    arms = BetaArms.of(centred([0.5, 0.5]), [0, 0], replications=3)
-    assert (lowest(arms) == -1).all()
-    mixed = BetaArms.of(centred([0.5, 0.9]), np.array([[0, 0], [0, 2]]), replications=2)
-    assert lowest(mixed).tolist() == [-1, 1]
 
 
 def test_accuracies_scores_and_errors_of_two_groups_by_hand():

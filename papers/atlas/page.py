@@ -15,7 +15,7 @@ if find_spec("fairbench_rank") is None:
     sys.exit("error: the atlas needs the extension fairbench-rank: pip install extensions/rank")
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
@@ -419,8 +419,9 @@ def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> 
         for seed in (compared_seeds(by_seed[0], other) for other in by_seed[1:])
     ]
     rest = rest.partition("\n### Not resolved")[0]
-    lines = [*rest.split("\n"), *"\n".join(seeds).split("\n")]
-    text = "\n".join(_first_rows([*_said_once(lines)])).strip()
+    lines = "\n".join([rest, *seeds]).split("\n")
+    told = [line for line in lines if not line.startswith("(The figure")]
+    text = "\n".join(_first_rows(told)).strip()
     return "\n\n".join([title, _ABOUT, re.sub(r"\n{3,}", "\n\n", text)]) + "\n"
 
 
@@ -445,16 +446,6 @@ def _without_parts(section: model.Section) -> model.Section:
             block = replace(block, blocks=[model.Items(sentences), *tables])
         kept.append(block)
     return replace(section, blocks=kept)
-
-
-def _said_once(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a page in Markdown without figures, and no sentence twice."""
-    said: set[str] = set()
-    for line in lines:
-        if not line.startswith("(The figure") and line not in said:
-            yield line
-        if line and not line.startswith("|"):
-            said.add(line)
 
 
 def _first_rows(lines: Sequence[str]) -> Iterator[str]:

@@ -246,6 +246,10 @@ def rho_coverage(options: _RhoCoverageOptions) -> None:
         show(rows, options.data_sets)
 
 
+# Good loans of both groups in a test set, and the share of each that is found: those of German's
+# young and older people under a support vector machine, in a hold-out of a fifth.
+LOANS, RATES = (118, 22), (0.92, 0.84)
+GAP = RATES[1] - RATES[0]  # of the small group
 FACTORS = (1, 2, 4, 8)
 LEVEL = 0.95
 UPSAMPLED_DRAWS, TEST_SETS = 1000, 2000
@@ -256,27 +260,6 @@ class _UpsamplingOptions:
     """How much is drawn."""
 
     test_sets: int = option(TEST_SETS, "How many test sets.", least=1)
-
-
-@dataclass(frozen=True)
-class Population:
-    """Good loans of both groups in a test set, and the share of each that is found.
-
-    The sizes and shares are those of German's young and older people under a support vector
-    machine, in a hold-out of a fifth.
-    """
-
-    rows: tuple[int, int] = (118, 22)
-    rates: tuple[float, float] = (0.92, 0.84)
-
-    @property
-    def gap(self) -> float:
-        """The small group's true positive rate less the other's."""
-        return self.rates[1] - self.rates[0]
-
-    def found(self, test_sets: int, generator: np.random.Generator) -> Counts:
-        """Return how many good loans of each group are found, (T, 2)."""
-        return generator.binomial(self.rows, self.rates, (test_sets, 2))
 
 
 def upsampled(found: Counts, rows: int, factor: int, generator: np.random.Generator) -> Counts:
@@ -290,17 +273,21 @@ def upsampled(found: Counts, rows: int, factor: int, generator: np.random.Genera
 
 
 def gaps(
-    population: Population,
     found: Counts,
     factor: int,
     generator: np.random.Generator,
     *,
     draws: int = UPSAMPLED_DRAWS,
 ) -> Floats:
-    """Return draws (T, D) of the posterior of the gap, the small group upsampled."""
+    """Return draws (T, D) of the posterior of the gap, the small group upsampled.
+
+    Parameters
+    ----------
+    found : how many good loans of each group are found in test sets, (T, 2).
+    """
     first, second = found.T
-    copied = upsampled(second, population.rows[1], factor, generator)
-    sizes = population.rows[0], population.rows[1] * factor
+    copied = upsampled(second, LOANS[1], factor, generator)
+    sizes = LOANS[0], LOANS[1] * factor
     larger, smaller = (
         generator.beta(1 + hits[:, None], 1 + size - hits[:, None], (len(found), draws))
         for hits, size in zip((first, copied), sizes, strict=True)
@@ -308,26 +295,27 @@ def gaps(
     return smaller - larger
 
 
-def coverage(population: Population, factor: int, test_sets: int) -> tuple[float, float]:
+def coverage(factor: int, test_sets: int) -> tuple[float, float]:
     """Return how often the 95 % interval of the gap holds the true one, and its mean width."""
     generator = rng(0, "upsampling", factor)
-    drawn = gaps(population, population.found(test_sets, generator), factor, generator)
+    found = generator.binomial(LOANS, RATES, (test_sets, 2))
+    drawn = gaps(found, factor, generator)
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
-    held = (low <= population.gap) & (population.gap <= high)
+    held = (low <= GAP) & (high >= GAP)
     return float(held.mean()), float((high - low).mean())
 
 
-def figure(population: Population, found: dict[int, tuple[float, float]]) -> Figure:
+def figure(found: dict[int, tuple[float, float]]) -> Figure:
     """Draw the posterior of one test set before and after, and the intervals' coverage."""
     drawn = Figure((12, 5), dpi=90, layout="constrained")
     left, right = drawn.subplots(1, 2)
     generator = rng(0, "upsampling", "one test set")
-    one, largest = population.found(1, generator), population.rows[0] // population.rows[1]
+    one, largest = generator.binomial(LOANS, RATES, (1, 2)), LOANS[0] // LOANS[1]
     for factor, colour in ((1, BLUE), (largest, ORANGE)):
-        draws = gaps(population, one, factor, generator, draws=20 * UPSAMPLED_DRAWS)
+        draws = gaps(one, factor, generator, draws=20 * UPSAMPLED_DRAWS)
         label = "as it is" if factor == 1 else f"small group {factor} times as large"
         left.hist(draws[0], bins=40, density=True, alpha=0.5, color=colour, label=label)
-    left.axvline(population.gap, color="black", linestyle="--", label="true gap")
+    left.axvline(GAP, color="black", linestyle="--", label="true gap")
     left.legend(edgecolor="none", fontsize=12)
     right.plot([str(factor) for factor in found], [100 * held for held, _ in found.values()], "o-")
     right.axhline(100 * LEVEL, color=GREY, linestyle=":")
@@ -347,9 +335,8 @@ def figure(population: Population, found: dict[int, tuple[float, float]]) -> Fig
 
 def figure_15_3(results: Path, effort: Effort) -> Drawn:
     """Yield the posterior of an upsampled test set, and the coverage of many."""
-    population, test_sets = Population(), effort.choose(TEST_SETS, TEST_SETS, 50)
-    found = {factor: coverage(population, factor, test_sets) for factor in FACTORS}
-    yield "", figure(population, found)
+    test_sets = effort.choose(TEST_SETS, TEST_SETS, 50)
+    yield "", figure({factor: coverage(factor, test_sets) for factor in FACTORS})
 
 
 def upsampling(options: _UpsamplingOptions) -> None:
@@ -361,12 +348,11 @@ def upsampling(options: _UpsamplingOptions) -> None:
     to be copied. The figure has the posterior of one test set before and after, and how often 95 %
     intervals of many hold the truth.
     """
-    test_sets, population = options.test_sets, Population()
     rows = []
     for factor in FACTORS:
-        held, width = coverage(population, factor, test_sets)
+        held, width = coverage(factor, options.test_sets)
         rows.append((f"{factor} times", f"{held:.1%}", f"{width:.3f}"))
-    title = f"95 % intervals of the gap, {test_sets} test sets"
+    title = f"95 % intervals of the gap, {options.test_sets} test sets"
     print_table(title, ("small group", "hold the truth", "mean width"), rows)
 
 

@@ -175,8 +175,7 @@ def test_replications_count_every_row_and_are_reproducible():
 
 
 def test_intervals_hold_the_truth_until_rows_are_copied():
-    population = simulated.Population()
-    as_it_is, copied = (simulated.coverage(population, factor, 600) for factor in (1, 4))
+    as_it_is, copied = (simulated.coverage(factor, 600) for factor in (1, 4))
     # Five standard errors of a share of 600 are 0.045 at 95 %.
     assert as_it_is[0] > 0.90
     assert copied[0] < 0.80
@@ -192,7 +191,7 @@ def test_copies_keep_the_share_in_the_mean():
 
 
 def test_the_figure_shows_both():
-    left, right = simulated.figure(simulated.Population(), {1: (0.95, 0.3), 4: (0.7, 0.2)}).axes
+    left, right = simulated.figure({1: (0.95, 0.3), 4: (0.7, 0.2)}).axes
     assert [text.get_text() for text in left.get_legend().get_texts()][-1] == "true gap"
     assert right.get_ylim()[1] == 100
 

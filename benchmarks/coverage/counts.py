@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage import simulate
-from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
+from benchmarks.coverage.simulate import LEVEL, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.posterior import Beta, central_interval, posterior_draws
@@ -105,6 +105,9 @@ def all_populations(groups: Sequence[int] = GROUPS) -> list[Population]:
 # Each takes counts of R replications of G groups and returns the lower and upper ends of all R.
 
 DRAWS = 400  # of posteriors and bootstraps
+# Of the papers' posterior: pseudo-counts of either outcome of a share of all rows, which is of two
+# cells of the four.
+PRIOR = 2.0
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,10 @@ class Counts:
     ----------
     successes : (R, G) counts.
     size : (R, G) or (G,) rows.
-    prior : pseudo-counts of either outcome that the papers' posterior adds: 2 for shares of all
-        rows, each outcome being two cells of the four, and 1 for shares of half of the cells.
     """
 
     successes: NDArray[np.int64]
     size: NDArray[np.int64]
-    prior: float = 2.0
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -136,7 +136,6 @@ class Counts:
 
 
 OfCounts: TypeAlias = Callable[[Counts, Random], Interval]
-OfSeveral: TypeAlias = Callable[[Sequence[Counts], Random], Interval]
 Statistic: TypeAlias = Callable[[Floats], Floats]
 
 
@@ -211,10 +210,11 @@ def smallest_ours(counts: Counts, _: Random) -> Interval:
 
 
 def odds_ours(counts: Sequence[Counts], _: Random) -> Interval:
-    """Return the folded differences of all pairs in several rates."""
+    """Return the folded differences of all pairs in several rates, none where one is of no rows."""
     gaps = [largest_gap(_group_limits(each, len(counts))) for each in counts]
-    _, lower, upper = np.fmax.reduce(gaps)
-    return _where_all_have_rows(counts, lower, upper)
+    empty = np.any([(each.rows == 0).any(axis=-1) for each in counts], axis=0)
+    _, lower, upper = np.where(empty, np.nan, np.fmax.reduce(gaps))
+    return lower, upper
 
 
 def _group_limits(counts: Counts, rates: int = 1) -> GroupLimits:
@@ -227,7 +227,7 @@ def _group_limits(counts: Counts, rates: int = 1) -> GroupLimits:
 def rate_posterior(counts: Counts, _: Random) -> Interval:
     """Return the central interval of a rate under Dir(1, 1, 1, 1), in closed form."""
     hits, rows = counts.successes.astype(float), counts.rows
-    return Beta(hits + counts.prior, rows - hits + counts.prior).interval(LEVEL)
+    return Beta(hits + PRIOR, rows - hits + PRIOR).interval(LEVEL)
 
 
 def posterior(statistic: Statistic) -> OfCounts:
@@ -235,16 +235,10 @@ def posterior(statistic: Statistic) -> OfCounts:
     return lambda counts, draw: central_interval(statistic(_drawn(counts, draw)), LEVEL)
 
 
-def odds_posterior(counts: Sequence[Counts], draw: Random) -> Interval:
-    """Return the central interval of the larger of two gaps."""
-    gaps = np.maximum(*(gap_of(_drawn(each, draw)) for each in counts))
-    return _where_all_have_rows(counts, *central_interval(gaps, LEVEL))
-
-
 def _drawn(counts: Counts, draw: Random) -> Floats:
     """Return (T, R, G) posterior draws of the rates."""
     cells = np.stack([counts.successes, counts.rows - counts.successes], axis=-1)
-    return posterior_draws(cells, DRAWS, draw, alpha=counts.prior)[..., 0]
+    return posterior_draws(cells, DRAWS, draw, alpha=PRIOR)[..., 0]
 
 
 # Newcombe, with Wilson's limits.
@@ -353,25 +347,6 @@ def bootstrap_quantiles(resampled: NDArray[np.int64], statistic: Statistic) -> I
     return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
 
-def of_larger_gap(interval: OfCounts) -> OfSeveral:
-    """Return, replication by replication, the interval of the rate with the larger gap."""
-
-    def larger(counts: Sequence[Counts], draw: Random) -> Interval:
-        gaps = np.stack([gap_of(each.rate) for each in counts])
-        place = np.where(np.isnan(gaps), -1, gaps).argmax(axis=0)[None, None]
-        ends = np.stack([np.stack(interval(each, draw)[-2:]) for each in counts], axis=1)
-        lower, upper = np.take_along_axis(ends, place, axis=1)[:, 0]
-        return _where_all_have_rows(counts, lower, upper)
-
-    return larger
-
-
-def _where_all_have_rows(counts: Sequence[Counts], lower: Floats, upper: Floats) -> Interval:
-    """Return the ends, NaN where a group has no rows that one of the rates is of."""
-    empty = np.any([(each.rows == 0).any(axis=-1) for each in counts], axis=0)
-    return np.where(empty, np.nan, lower), np.where(empty, np.nan, upper)
-
-
 # Families of rates: single ones, differences, ratios, largest gaps, smallest ratios, two rates.
 
 RATE_SIZES = (20, 50, 200, 500, 2000)
@@ -383,12 +358,14 @@ def _one_rate(size: int, rate: float, words: str = "") -> Setting:
     return Setting(name=f"{size} rows, rate {rate:g}{words}", size=size, rate=rate)
 
 
+def _rates() -> Iterator[Setting]:
+    return starmap(_one_rate, product(RATE_SIZES, RATES))
+
+
 def _draw_rate(population: Setting, replications: int, draw: Random) -> Sample:
-    """Draw counts (R, 1) of one rate; everything is asked of shares of all rows and of some."""
-    rate = varied(population.rate, replications, draw)
-    counts = Counts(draw.binomial(population.size, rate)[:, None], np.array([population.size]))
-    truth = rate[:, None]
-    return Sample(counts, {"share of everyone": truth, "share of some rows": truth})
+    """Draw counts (R, 1) of one rate."""
+    rate = varied(population.rate, replications, draw)[:, None]
+    return Sample(Counts(draw.binomial(population.size, rate), np.array([population.size])), rate)
 
 
 # Where the modified Jeffreys limits cover 90 to 92 %, and where ours cover least.
@@ -433,19 +410,6 @@ def _draw_tiny(population: Setting, replications: int, draw: Random) -> Sample:
     return Sample(counts, np.full(replications, population.gap))
 
 
-def _of_both_shares(interval: OfCounts) -> Callable[[Counts, Random], Ends]:
-    """Return a rate's construction for shares of everyone and of some, which priors tell apart."""
-
-    def intervals(counts: Counts, draw: Random) -> Ends:
-        some = Counts(counts.successes, counts.size, prior=1.0)
-        return {
-            "share of everyone": interval(counts, draw),
-            "share of some rows": interval(some, draw),
-        }
-
-    return intervals
-
-
 def _drawing(statistic: Statistic) -> Callable[[Population, int, Random], Sample]:
     """Return what draws all groups' counts; the truth is the statistic of their rates."""
 
@@ -474,8 +438,8 @@ def _draw_odds(population: Population, replications: int, draw: Random) -> Sampl
     base = varied(FALSE_POSITIVES, replications, draw)[:, None]
     alarms = base + spread * np.linspace(1, 0, population.groups)
     counts = (
-        Counts(draw.binomial(positives, caught), positives, prior=1.0),
-        Counts(draw.binomial(negatives, alarms), negatives, prior=1.0),
+        Counts(draw.binomial(positives, caught), positives),
+        Counts(draw.binomial(negatives, alarms), negatives),
     )
     return Sample(counts, np.maximum(np.ptp(caught, 1), np.ptp(alarms, 1)))
 
@@ -500,12 +464,11 @@ def _of_two(form: str) -> Family:
     return Family(f"{form}s", of, _drawing(of_rates), made, 2000, metric=form, bounded=bounded)
 
 
+_FEW = {"ours": rate_ours, "Wilson": wilson_limits, "Wald": rate_wald}
 _RATE: dict[str, Any] = {
-    "ours": _of_both_shares(rate_ours),
-    simulate.BEFORE: _of_both_shares(rate_posterior),
-    "Wilson": _of_both_shares(wilson_limits),
-    "Wald": _of_both_shares(rate_wald),
-    BOOTSTRAP: (_of_both_shares(bootstrap(rate_of)), 500, 1),
+    **_FEW,
+    simulate.BEFORE: rate_posterior,
+    BOOTSTRAP: (bootstrap(rate_of), 500, 1),
 }
 _GAP: dict[str, Any] = {
     "ours": gap_ours,
@@ -521,22 +484,13 @@ _SMALLEST: dict[str, Any] = {
     "Newcombe": smallest_newcombe,
     BOOTSTRAP: (bootstrap(smallest_of), 200, 16),
 }
-_ODDS: dict[str, Any] = {
-    "ours": odds_ours,
-    simulate.BEFORE: (odds_posterior, 200, 4),
-    "Newcombe": of_larger_gap(gap_newcombe),
-    "Wald": of_larger_gap(gap_wald),
-}
-_FEW = {"ours": rate_ours, "Wilson": wilson_limits, "Wald": rate_wald}
 _ALL, _WIDEST, _LEAST = all_populations, "largest gap", "smallest ratio"
 FAMILIES = (
-    Family(
-        "rates", lambda: starmap(_one_rate, product(RATE_SIZES, RATES)), _draw_rate, _RATE, 5000
-    ),
+    Family("rates", _rates, _draw_rate, _RATE, 5000, metric="rate"),
     *map(_of_two, _OF_FORM),
     Family("gaps", _ALL, _drawing(gap_of), _GAP, metric=_WIDEST),
     Family("fixed_rates", _fixed_rates, _draw_fixed, _FEW, 5000, metric="rate"),
     Family("gaps_with_tiny_groups", _tiny, _draw_tiny, _GAP_OF_TINY, metric=_WIDEST),
     Family("smallest_ratios", _ALL, _drawing(smallest_of), _SMALLEST, metric=_LEAST),
-    Family("equalized_odds", _ALL, _draw_odds, _ODDS, 500, metric="equalized odds"),
+    Family("equalized_odds", _ALL, _draw_odds, {"ours": odds_ours}, 500, metric="equalized odds"),
 )

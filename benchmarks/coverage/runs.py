@@ -23,10 +23,9 @@ from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.inference import repeats
 from fairbench.inference.comparing import lead_of_values, objective
-from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.means import Moments, outcome_limits
 from fairbench.inference.posterior import independent_draws
-from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
+from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.repeats import FOLDS, REPEATS, RunRates, Splits
 from fairbench.inference.scores import Areas
 from fairbench.metrics.probability import log_loss_rows
@@ -338,21 +337,6 @@ def _mean_limits(name: str, losses: Floats, splits: Splits) -> Limits:
     return repeats.mean_limits(value, lower, upper, splits, level=LEVEL, chance=chance)
 
 
-def _single(data: Fitted, _: Random) -> Ends:
-    """Return the medians over splits of their own intervals, which was printed before."""
-    errors, rates = ([rate.values * rate.sizes, rate.sizes] for rate in _rates(data)[:2])
-    hits, rows = (np.nan_to_num(rate).transpose(0, 2, 1) for rate in rates)
-    groups = GroupLimits.of(hits, rows, level=LEVEL)
-    single = groups.pointwise
-    pair = difference_limits(single.take(slice(1, None)), single.take(slice(0, 1)))
-    return {
-        "error rate": _medians(rate_limits(*errors, level=LEVEL), -1),
-        "selection rate": _medians(single, 1),
-        "difference in selection rate": _medians(pair, 1),
-        "largest gap in selection rate": _medians(largest_gap(groups), 1),
-    }
-
-
 def _by_split(data: Fitted) -> dict[str, Floats]:
     """Return the values of every split, (R, ..., S)."""
     errors, selected, reached = (rates.values for rates in _rates(data))
@@ -378,10 +362,6 @@ def _t_interval(values: Floats) -> Interval:
     mean, sd = values.mean(axis=-1), values.std(axis=-1, ddof=1)
     half = special.stdtrit(splits - 1, (1 + LEVEL) / 2) * sd / np.sqrt(splits)
     return mean - half, mean + half
-
-
-def _medians(limits: Limits, axis: int) -> Interval:
-    return np.median(limits.lower, axis=axis), np.median(limits.upper, axis=axis)
 
 
 # Family of whole runs of many learners, stable and chaotic: what is said of their very fits.
@@ -554,29 +534,18 @@ def _draw_two(population: Setting, replications: int, draw: Random) -> Sample:
     return Sample(np.concatenate(counts)[:replications], truth)
 
 
-def _each_run(ends: Callable[[Floats, Random], Floats]) -> Callable[[Floats, Random], Ends]:
-    """Return a construction of all runs, of a function of one's counts to (2, 2) ends."""
-
-    def intervals(counts: Floats, draw: Random) -> Ends:
-        result = np.array([ends(own, draw) for own in counts])  # (R, 2 ends, 2 objectives)
-        return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(NAMES)}
-
-    return intervals
-
-
-def _averaged(own: Floats, draw: Random) -> Floats:
-    """Return the intervals of the default comparison."""
-    shares = own / own.sum(axis=(-1, -2), keepdims=True)
-    tables = repeats.mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
-    counted = own.mean(axis=0) / repeats.inflation(SPLITS, SHARE)
-    least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
-    return _quantiles(repeats.no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
-
-
-def _typical(own: Floats, draw: Random) -> Floats:
-    """Return the medians over repeats of the intervals of their posteriors."""
-    first, second = independent_draws(own[:, 0], own[:, 1], DRAWS, draw)
-    return np.asarray(np.median(_quantiles(_delta(first, second)), axis=1))
+def _compared(counts: Floats, draw: Random) -> Ends:
+    """Return the intervals of the default comparison of two runs, for each pair of them."""
+    result = []
+    for own in counts:
+        shares = own / own.sum(axis=(-1, -2), keepdims=True)
+        tables = repeats.mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
+        counted = own.mean(axis=0) / repeats.inflation(SPLITS, SHARE)
+        least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
+        delta = repeats.no_narrower(_delta(tables[:, 0], tables[:, 1]), least)
+        result.append(np.nanquantile(delta, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0))
+    lower, upper = np.moveaxis(np.array(result), 0, -1)  # each of 2 objectives
+    return dict(zip(NAMES, zip(lower, upper, strict=True), strict=True))
 
 
 def _delta(first: Floats, second: Floats) -> Floats:
@@ -589,10 +558,6 @@ def _delta(first: Floats, second: Floats) -> Floats:
         )
     )
     return np.asarray(delta[~np.isnan(delta).reshape(len(delta), -1).any(axis=1)])
-
-
-def _quantiles(delta: Floats) -> Floats:
-    return np.nanquantile(delta, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
 
 
 # Family of two runs compared by what has one value in a split: a loss, an area, uncertainties.
@@ -624,6 +589,20 @@ def _values(people: People, members: Floats) -> list[float]:
     ]
 
 
+def _seen(
+    people: tuple[People, People], columns: slice, noise: float, trained: Mask, draw: Random
+) -> tuple[Floats, Floats]:
+    """Return scores (S, N) and (S, M) of people and of new ones, of fits to some of the first.
+
+    All see their features through noise of their own.
+    """
+    rows = people[0].label.size
+    seen = np.concatenate([each.features[0][:, columns] for each in people])
+    seen = seen + noise * draw.standard_normal(seen.shape)
+    score = logistic(seen[:rows], people[0].label[0], trained, seen, draw)
+    return score[:, :rows], score[:, rows:]
+
+
 def _draw_bags(population: Setting, replications: int, draw: Random) -> Sample:
     """Draw the values (R, J, 2, M) of both bags in every split, and by how much they differ."""
     values, truths, kind = [], [], population.people.kind
@@ -635,18 +614,14 @@ def _draw_bags(population: Setting, replications: int, draw: Random) -> Sample:
         trained = np.repeat(~tested, MEMBERS, axis=0)
         trained &= draw.random(trained.shape) < 0.5
         of_both, true_of_both = [], []
-        for half, noise in enumerate((0.0, population.noise)):
+        for columns, noise in ((slice(2), 0.0), (slice(2, 4), population.noise)):
             own, others = (
-                each.features[0][:, 2 * half : 2 * half + 2]
-                + noise * draw.standard_normal((each.features.shape[1], 2))
-                for each in (people, new)
+                score.reshape(len(tested), MEMBERS, -1)
+                for score in _seen((people, new), columns, noise, trained, draw)
             )
-            everyone, rows = np.concatenate([own, others]), len(own)
-            score = logistic(own, people.label[0], trained, everyone, draw)
-            score = score.reshape(len(tested), MEMBERS, -1)
-            of_rows = zip(tested, score[..., :rows], strict=True)
+            of_rows = zip(tested, own, strict=True)
             of_both.append([_values(people.take(of), each[:, of]) for of, each in of_rows])
-            true_of_both.append([_values(new, each) for each in score[..., rows:]])
+            true_of_both.append([_values(new, each) for each in others])
         values.append(np.swapaxes(of_both, 0, 1))
         truths.append(np.mean(true_of_both, axis=1))
     leads = {
@@ -703,23 +678,6 @@ def _noise(population: Setting, draws: int, draw: Random) -> Floats:
     return np.stack([gap, noise[..., 1]], axis=-1)
 
 
-@dataclass(frozen=True)
-class Estimated:
-    """Candidates of R data sets, (R, k, 2) estimates and their joint noise (T, k, 2)."""
-
-    estimates: Floats
-    noise: Floats
-    bound: float
-
-    def candidates(self, estimates: Floats) -> Candidates:
-        """Return the candidates of one data set."""
-        gaps, errors = (
-            (estimates[:, :1], self.noise[..., :1]),
-            (estimates[:, 1:], self.noise[..., 1:]),
-        )
-        return Candidates(*gaps, np.ones((1, 1)), *errors, np.array([self.bound]))
-
-
 def _populations_chosen() -> Iterator[Setting]:
     """Yield candidates whose gaps and errors are normal, with standard errors of 1.
 
@@ -736,32 +694,30 @@ def _populations_chosen() -> Iterator[Setting]:
 
 
 def _draw_chosen(population: Setting, replications: int, draw: Random) -> Sample:
+    """Draw candidates, choose one, and say what is true of it and printed of it."""
     gaps = np.linspace(*SHAPES[population.shape], population.count)
     truth = np.stack([gaps, np.zeros(population.count)], axis=-1)
     estimates = truth + _noise(population, replications, draw)
+    noise = _noise(population, DRAWS_CHOSEN, draw)
     bound = 0.0 if population.bounded else np.inf
-    data = Estimated(estimates, _noise(population, DRAWS_CHOSEN, draw), bound)
-    places = [choose(data.candidates(estimate)) for estimate in estimates]
-    result = np.array([[np.nan] * 2 if place is None else truth[place] for place in places])
-    return Sample(data, dict(zip(NAMES_CHOSEN, result.T, strict=True)))
-
-
-def _intervals(data: Estimated, _: Random, *, corrected: bool) -> Ends:
-    """Return the intervals of the chosen candidate, `corrected` for the choice or as if without."""
-    ends = np.full((2, 2, len(data.estimates)), np.nan)
-    for r, estimates in enumerate(data.estimates):
-        candidates = data.candidates(estimates)
+    judged, true = list[Any](), []
+    for each in estimates:
+        gap, error = ((each[:, [i]], noise[..., [i]]) for i in range(2))
+        candidates = Candidates(*gap, np.ones((1, 1)), *error, np.array([bound]))
         place = choose(candidates)
-        if place is None:
-            continue
-        below = above = np.full(2, quantile(LEVEL))
-        if corrected:
-            tails = correction(candidates, level=LEVEL)[0]
-            below, above = -special.ndtri(np.transpose(tails))
-        seen = np.array([candidates.objectives[place], estimates[place, 1]])
-        ends[:, :, r] = seen - below, seen + above
-        ends[0, 0, r] = max(ends[0, 0, r], 0)
-    return dict(zip(NAMES_CHOSEN, ends.swapaxes(0, 1), strict=True))
+        true.append(np.full(2, np.nan) if place is None else truth[place])
+        judged.append(None)
+        if place is not None:
+            seen = np.array([candidates.objectives[place], each[place, 1]])
+            widths = -special.ndtri(np.transpose(correction(candidates, level=LEVEL)[0]))
+            both = _within(seen, *widths), _within(seen, *[quantile(LEVEL)] * 2)
+            judged[-1] = [{"corrected": c, "naive": n} for c, n in zip(*both, strict=True)]
+    return Sample((NAMES_CHOSEN, judged), dict(zip(NAMES_CHOSEN, np.array(true).T, strict=True)))
+
+
+def _within(seen: Floats, below: Floats | float, above: Floats | float) -> Floats:
+    """Return both ends of the gap, which is at least 0, and of the error rate."""
+    return np.stack([np.maximum(seen - below, [0, -np.inf]), seen + above], axis=1)
 
 
 # The family of the fairest of many runs: whole pipelines, fitted again in every hold-out.
@@ -867,15 +823,12 @@ def _draw_in_splits(population: Setting, replications: int, draw: Random) -> Sam
     for _ in range(replications):
         people, new = (People.drawn(of, 1, draw) for of in (population.people, like_them))
         (tested,) = tested_rows(people.label.shape, kind, draw)
-        everyone = np.concatenate([people.features[0], new.features[0]])
-        rows = people.label.size
         found, of_fits = [], []
         for i in range(COUNT_IN_SPLITS):
-            own = 1 + population.noise * i / COUNT_IN_SPLITS
-            seen = everyone + own * draw.standard_normal(everyone.shape)
-            score = logistic(seen[:rows], people.label[0], ~tested, seen, draw)
-            found.append(_of_scores(score[:, :rows], people.label[0], tested))
-            of_fits.append(_of_everyone(score[:, rows:], new.label[0]))
+            noise = 1 + population.noise * i / COUNT_IN_SPLITS
+            own, others = _seen((people, new), slice(None), noise, ~tested, draw)
+            found.append(_of_scores(own, people.label[0], tested))
+            of_fits.append(_of_everyone(others, new.label[0]))
         chosen = []
         for (name, said), losses in zip(IN_SPLITS.items(), np.swapaxes(found, 0, 1), strict=True):
             losses = losses.swapaxes(0, 1)  # (3, k, S)
@@ -898,24 +851,19 @@ def _of_everyone(scores: Floats, label: Labels) -> Floats:
     return np.array([area.mean(), _log_loss(label, scores).mean()])
 
 
-_OF_CANDIDATES = {
-    "ours": partial(_intervals, corrected=True),
-    "as if not chosen": partial(_intervals, corrected=False),
-}
 _OF_CHOICES = {
     "ours": partial(_of_choices, ends="corrected"),
     "as if not chosen": partial(_of_choices, ends="naive"),
 }
-_OF_RUNS = {"ours": _ours, "medians": _single, "plain t": _plain}
-_OF_TWO = {"ours": (_each_run(_averaged), 300, 1), "medians": (_each_run(_typical), 100, 1)}
+_OF_RUNS = {"ours": _ours, "plain t": _plain}
 FAMILIES = (
-    Family("chosen", _populations_chosen, _draw_chosen, _OF_CANDIDATES, 200),
+    Family("chosen", _populations_chosen, _draw_chosen, _OF_CHOICES, 200),
     Family("chosen_runs", _populations_chosen_runs, _draw_chosen_runs, _OF_CHOICES, 200),
     Family("chosen_in_splits", _populations_in_splits, _draw_in_splits, _OF_CHOICES, 200),
     Family("runs", _populations, _draw, _OF_RUNS),
     Family(
         "learners", _populations_many, _draw_many, {"ours": _ours, "corrected t": _corrected}, 600
     ),
-    Family("comparisons", _learners, _draw_two, _OF_TWO, 300),
+    Family("comparisons", _learners, _draw_two, {"ours": _compared}, 300),
     Family("stored_comparisons", _bags, _draw_bags, {"ours": _of_splits}, 300),
 )

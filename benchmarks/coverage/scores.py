@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product
-from math import e, exp, pi, sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage import simulate
 from benchmarks.coverage.counts import BASE_RATES
 from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, Sample, Setting
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, rng
 from fairbench.inference import means
 from fairbench.inference.means import Moments
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
@@ -249,11 +248,6 @@ def _at_least_0(name: str, ends: Ends) -> Ends:
     return {name: (np.maximum(lower, 0), upper)}
 
 
-def _before(groups: Sequence[Scored | Predicted], _: Random) -> Ends:
-    """Return the normal intervals of means; nothing else had one, nor did differences."""
-    return {name: mean_normal(losses) for name, losses in groups[1].losses().items()}
-
-
 def _of_losses(
     groups: Sequence[Scored | Predicted], interval: Callable[..., Interval]
 ) -> dict[str, Interval]:
@@ -269,13 +263,8 @@ def _wald(groups: Sequence[Scored | Predicted], _: Random) -> Ends:
     return _of_losses(groups, mean_normal)
 
 
-def _bootstrapped(groups: Sequence[Scored], draw: Random) -> Ends:
-    first, second = (group.losses() for group in groups)
-    result = {}
-    for name, losses in second.items():
-        result[name] = means_bootstrap(draw, losses)
-        result[f"difference in {name}"] = means_bootstrap(draw, losses, first[name])
-    return result
+def _bootstrapped(groups: Sequence[Scored | Predicted], draw: Random) -> Ends:
+    return _of_losses(groups, partial(means_bootstrap, draw))
 
 
 def _clustered() -> Iterator[Setting]:
@@ -442,78 +431,35 @@ def _in_bins_of_mass(group: Scored) -> Limits:
 # The family of regressions: errors and likelihoods of a group, and against another group.
 
 
-@dataclass(frozen=True)
-class Law:
-    """A law of errors of mean 0 and sd 1.
-
-    Attributes
-    ----------
-    drawn, below : draws some, and their distribution function. size : their mean size.
-    """
-
-    drawn: Callable[[Random, tuple[int, int]], Floats]
-    below: Callable[[Floats], Floats]
-    size: float
+Law = Callable[[Random, tuple[int, int]], Floats]  # draws errors of mean 0 and sd 1
 
 
 def _lognormal(sigma: float) -> Law:
     """Return lognormal errors, of either sign alike."""
-
-    def drawn(draw: Random, shape: tuple[int, int]) -> Floats:
-        signed: Floats = draw.choice([-1.0, 1.0], shape) * draw.lognormal(-(sigma**2), sigma, shape)
-        return signed
-
-    def below(value: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            size = special.ndtr((np.log(np.abs(value)) + sigma**2) / sigma)
-        return np.asarray((1 + np.sign(value) * size) / 2)
-
-    return Law(drawn, below, exp(-(sigma**2) / 2))
+    return lambda draw, shape: (
+        draw.choice([-1.0, 1.0], shape) * draw.lognormal(-(sigma**2), sigma, shape)
+    )
 
 
 def _student(freedom: float) -> Law:
-    """Return Student's errors.
-
-    Their mean size is 2 sqrt(v) Gamma((v + 1) / 2) / ((v - 1) Gamma(v / 2) sqrt(pi)), over the sd.
-    """
-    gammas = special.gamma((freedom + 1) / 2) / special.gamma(freedom / 2)
-    return Law(
-        lambda draw, shape: draw.standard_t(freedom, shape) * sqrt((freedom - 2) / freedom),
-        lambda value: special.stdtr(freedom, value * sqrt(freedom / (freedom - 2))),
-        2 * sqrt(freedom - 2) * gammas / ((freedom - 1) * sqrt(pi)),
-    )
+    """Return Student's errors."""
+    return lambda draw, shape: draw.standard_t(freedom, shape) * sqrt((freedom - 2) / freedom)
 
 
 def _mixed(parts: Mapping[float, float]) -> Law:
     """Return normal errors of which shares are so many times as large."""
     sd = sqrt(sum(share * factor**2 for factor, share in parts.items()))
-
-    def drawn(draw: Random, shape: tuple[int, int]) -> Floats:
-        factor: Floats = draw.choice(list(parts), shape, p=list(parts.values())) / sd
-        return draw.normal(size=shape) * factor
-
-    def below(value: Floats) -> Floats:
-        result = np.zeros_like(value)
-        for factor, share in parts.items():
-            result += share * (special.ndtr(value * sd / factor) if factor else value >= 0)
-        return result
-
-    size = sum(share * factor for factor, share in parts.items())
-    return Law(drawn, below, sqrt(2 / pi) * size / sd)
+    factors, shares = np.array(list(parts)) / sd, list(parts.values())
+    return lambda draw, shape: draw.choice(factors, shape, p=shares) * draw.normal(size=shape)
 
 
-_EXPONENTIAL = Law(
-    lambda draw, shape: draw.exponential(size=shape) - 1,
-    lambda value: -np.expm1(-np.maximum(value + 1, 0)),
-    2 / e,
-)
-LAWS = {
-    "normal": Law(lambda draw, shape: draw.normal(size=shape), special.ndtr, sqrt(2 / pi)),
-    "skewed": _EXPONENTIAL,
+LAWS: Mapping[str, Law] = {
+    "normal": lambda draw, shape: draw.normal(size=shape),
+    "skewed": lambda draw, shape: draw.exponential(size=shape) - 1,
     "heavy-tailed": _student(3.0),
 }
 # Whose mean squares a sample says little of.
-HEAVIER = {
+HEAVIER: Mapping[str, Law] = {
     "lognormal": _lognormal(1.5),
     "lognormal(2)": _lognormal(2.0),
     "t(2.5)": _student(2.5),
@@ -524,10 +470,11 @@ HEAVIER = {
     "95 % exact": _mixed({0.0: 0.95, 1.0: 0.05}),
     "99 % exact": _mixed({0.0: 0.99, 1.0: 0.01}),
 }
+EVERY = {**LAWS, **HEAVIER}
 HEAVIER_SIZES = ((20, 20), (50, 50), (200, 200), (400, 400), (1000, 1000))
 SIZES_ERRORS = ((20, 20), (50, 50), (200, 200), (2000, 2000), (950, 50))
 SCALES = (1.0, 1.5)
-_QUADRATURE_ERRORS = 2000
+_MANY, _EACH = 10_000_000, 5_000  # errors that truths are means of; of the CRPS, every so many-th
 
 
 @dataclass(frozen=True)
@@ -557,8 +504,7 @@ def _populations_errors() -> Iterator[Setting]:
     every = [*product(SIZES_ERRORS, LAWS, SCALES), *product(HEAVIER_SIZES, HEAVIER, (1.0,))]
     for (first, second), errors, scale in every:
         name = f"{first} and {second} rows, {errors} errors of sd {scale:g}"
-        law = (LAWS | HEAVIER)[errors]
-        yield Setting(name=name, sizes=(first, second), law=law, scale=scale)
+        yield Setting(name=name, sizes=(first, second), errors=errors, scale=scale)
 
 
 def _draw_errors(population: Setting, replications: int, draw: Random) -> Sample:
@@ -568,38 +514,32 @@ def _draw_errors(population: Setting, replications: int, draw: Random) -> Sample
     for size, scale in zip(population.sizes, (1.0, population.scale), strict=True):
         sd, shape = scale * varied, (replications, size)
         mean = draw.normal(0, 1, shape)
-        data.append(Predicted(mean + sd * population.law.drawn(draw, shape), mean))
-        truths.append(_truth_errors(population.law, sd))
+        data.append(Predicted(mean + sd * EVERY[population.errors](draw, shape), mean))
+        truths.append(_truth_errors(_sizes(population.errors), sd))
     return _of_both(data, truths)
 
 
-def _quantiles(law: Law) -> Floats:
-    """Return the middles of equally likely parts of errors."""
-    share = (np.arange(_QUADRATURE_ERRORS) + 0.5) / _QUADRATURE_ERRORS
-    # By bisection: some of the laws have no quantile function of their own.
-    low, high = np.full(_QUADRATURE_ERRORS, -1e3), np.full(_QUADRATURE_ERRORS, 1e3)
-    for _ in range(60):
-        nodes = (low + high) / 2
-        under = law.below(nodes) < share
-        low, high = np.where(under, nodes, low), np.where(under, high, nodes)
-    return nodes
+@cache
+def _sizes(errors: str) -> Floats:
+    """Return the sizes of many errors of a law, in order."""
+    return np.sort(np.abs(EVERY[errors](rng(0, "errors", errors), (1, _MANY))[0]))
 
 
-def _truth_errors(law: Law, sd: Floats) -> dict[str, Floats]:
-    """Return the metrics (R,) of errors of sds (R, 1) that are claimed to be 1."""
-    scale, reach = sd[:, 0], quantile(LEVEL)
+def _truth_errors(sizes: Floats, sd: Floats) -> dict[str, Floats]:
+    """Return the metrics (R,) of errors of sds (R, 1) that are claimed to be 1, by their sizes."""
+    scale = sd[:, 0]
     # The CRPS is |error| and a remainder that vanishes where errors are large.
-    error = sd * _quantiles(law)
+    error = sd * sizes[_EACH // 2 :: _EACH]
     density = np.exp(-(error**2) / 2) / sqrt(2 * pi)
-    remainder = 2 * density - 2 * np.abs(error) * special.ndtr(-np.abs(error)) - 1 / sqrt(pi)
-    absolute = law.size * scale
+    remainder = 2 * density - 2 * error * special.ndtr(-error) - 1 / sqrt(pi)
+    absolute = sizes.mean() * scale
     return {
         "MAE": absolute,
         "RMSE": scale,
         "R2": 1 - scale**2 / (1 + scale**2),
         "CRPS": absolute + remainder.mean(axis=1),
         "NLL": (scale**2 + np.log(2 * pi)) / 2,
-        "interval coverage": law.below(reach / scale) - law.below(-reach / scale),
+        "interval coverage": np.searchsorted(sizes, quantile(LEVEL) / scale, "right") / _MANY,
     }
 
 
@@ -628,12 +568,11 @@ _OF_CLUSTERS = {
 }
 _OF_ERRORS: dict[str, Any] = {
     "ours": lambda groups, _: with_differences(*map(_limits_errors, groups)),
-    simulate.BEFORE: _before,
     "Wald": _wald,
-    BOOTSTRAP: (lambda of, draw: _of_losses(of, partial(means_bootstrap, draw)), 200, 2),
+    BOOTSTRAP: (_bootstrapped, 200, 2),
 }
 FAMILIES = (
-    Family("scores", _populations, _draw, {"ours": _ours, simulate.BEFORE: _before, **_OF_SCORES}),
+    Family("scores", _populations, _draw, {"ours": _ours, **_OF_SCORES}),
     Family(
         "areas_of_clusters",
         _clustered,

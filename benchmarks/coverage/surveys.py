@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -131,22 +131,13 @@ def _ours(rows: Rows, r: int) -> Sequence[Limits]:
     return single.take(0), difference, gap, of_means
 
 
-def _kish(rows: Rows, r: int) -> Sequence[Limits]:
-    """Return intervals of counts at Kish's effective size, which knows no clusters."""
-    weight, squares, hits = (
-        np.bincount(rows.group, each, rows.groups)
-        for each in (rows.weight[r], rows.weight[r] ** 2, rows.weight[r] * rows.outcome[r])
-    )
-    counts = hits / weight * (size := weight**2 / squares), size
-    limits = rate_limits(*counts, level=LEVEL)
-    difference = difference_limits(limits.take(rows.groups - 1), limits.take(0))
-    gap = gaps.largest_gap(GroupLimits.of(*counts, level=LEVEL))
-    return limits.take(0), difference, gap
-
-
 def _unaware(rows: Rows, r: int) -> Sequence[Limits]:
     """Return intervals that take no notice of weights and clusters."""
-    return _kish(replace(rows, weight=np.ones_like(rows.weight)), r)
+    size, hits = (np.bincount(rows.group, each, rows.groups) for each in (None, rows.outcome[r]))
+    limits = rate_limits(hits, size, level=LEVEL)
+    difference = difference_limits(limits.take(rows.groups - 1), limits.take(0))
+    gap = gaps.largest_gap(GroupLimits.of(hits, size, level=LEVEL))
+    return limits.take(0), difference, gap
 
 
 def ratios(top: Floats, bottom: Floats, design: Design) -> tuple[Floats, Floats]:
@@ -287,55 +278,27 @@ def _ours_standardised(counts: Counts, _: Random) -> Ends:
     }
 
 
-def _of_two(
-    ends: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]],
-) -> Callable[[Counts, Random], Ends]:
-    """Return a construction of the difference alone, from weights and counts (R, 2, K)."""
-
-    def intervals(counts: Counts, _: Random) -> Ends:
-        n, x = (each[:, [-1, 0]].astype(np.float64) for each in (counts.size, counts.successes))
-        shared = np.asarray((n > 0).all(axis=1))[:, None]
-        everyone = counts.size.sum(axis=1) * shared[:, 0]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            weight = everyone / everyone.sum(axis=1, keepdims=True)
-            pair = ends(weight, x * shared, n * shared)
-        return {DIFFERENCE: _of_pair(*pair, counts.among)}
-
-    return intervals
-
-
-def _mover(weight: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Recover the variance of every cell from its own limits (Zou and Donner 2008)."""
-    cells = rate_limits(x, n, level=LEVEL)
-    first, second = (Limits(*(end[:, g] for end in cells)) for g in (0, 1))
-    within = difference_limits(first, second)
-    value, lower, upper = (np.nan_to_num(end) for end in within)
-    total = (weight * value).sum(axis=-1)
-    down, up = (
-        np.sqrt(((weight * away) ** 2).sum(axis=-1)) for away in (value - lower, upper - value)
-    )
-    return total - down, total + up
-
-
-def _wald(weight: Floats, x: Floats, n: Floats) -> tuple[Floats, Floats]:
+def _wald(counts: Counts, _: Random) -> Ends:
     """Return the weighted mean difference and 1.96 of its estimated standard errors."""
-    rate = np.nan_to_num(x / n)
-    total = (weight * (rate[:, 0] - rate[:, 1])).sum(axis=-1)
+    n, x = (each[:, [-1, 0]].astype(np.float64) for each in (counts.size, counts.successes))
+    weight = counts.size.sum(axis=1) * (n > 0).all(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weight = weight / weight.sum(axis=1, keepdims=True)
+        rate = x / n
     variance = np.nan_to_num(rate * (1 - rate) / n).sum(axis=1)
+    total = (weight * np.nan_to_num(rate[:, 0] - rate[:, 1])).sum(axis=-1)
     half = quantile(LEVEL) * np.sqrt((weight**2 * variance).sum(axis=-1))
-    return total - half, total + half
+    return {DIFFERENCE: _of_pair(total - half, total + half, counts.among)}
 
 
 _OF_ROWS: dict[str, Any] = {
     "ours": _each(_ours),
     "linearised t": (_each(_linearised), 300, 2),
-    "Kish": (_each(_kish), 300, 2),
     "ignoring weights and clusters": (_each(_unaware), 300, 2),
 }
 _OF_STRATA = {
     "ours": _ours_standardised,
-    "MOVER over strata": _of_two(_mover),
-    "Wald": _of_two(_wald),
+    "Wald": _wald,
 }
 _ALL = _populations_standardised
 FAMILIES = (

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import compress, groupby, product
-from typing import Any
+from itertools import compress, groupby
 
 import numpy as np
 import pandas as pd
@@ -37,7 +35,6 @@ from fairbench.evaluation.stratified import evaluate_within
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference import few_labels
 from fairbench.inference.gaps import FOUR_FIFTHS, GroupLimits, largest_gap, smallest_ratio
-from fairbench.inference.partial import size_bounds
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import SurveyCounts
@@ -149,81 +146,20 @@ def impact_findings(
         )
 
 
-# Gaps under equal calibration of all groups, and how robust they are to one group's deviation.
-#
-# A slope is the increase of a label's log odds with the score's. If a group's true slope is half
-# of that in the posterior of calibration, its scores carry half the information that they seem
-# to; at 0 they carry none, and below 0 they point the wrong way.
-
-# Factors of one group's slope, from small deviations to large ones, in either direction.
-LESS = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0)
-MORE = (1.25, 1.5, 2.0, 3.0)
-
-
-def _with_supposed(
-    gaps: Sequence[Gap],
-    supposed: Sequence[GroupCounts],
-    table: AuditTable,
-    completion: few_labels.CalibrationPosterior,
-    seed: int,
-) -> list[Gap]:
-    """Return gaps with their values under equal calibration, and the robustness of open ones.
+def _with_supposed(gaps: Sequence[Gap], supposed: Sequence[GroupCounts]) -> list[Gap]:
+    """Return gaps with their values under equal calibration of all groups.
 
     Parameters
     ----------
-    supposed : the counts of each attribute that follow from draws of `completion`.
-    completion : the labels completed as if all groups' scores were calibrated equally.
+    supposed : the counts of each attribute, as if all groups' scores were calibrated equally.
     """
     drawn = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}
-    gaps = [
+    return [
         replace(gap, supposed=gap.interval(gap.rate(drawn[gap.attribute][:, gap.compared])))
         if len(gap.compared) > 1
         else gap
         for gap in gaps
     ]
-    follows = {
-        gap: verdict
-        for gap in gaps
-        if gap.verdict == findings.OPEN
-        and (verdict := _verdict(gap, gap.supposed)) != findings.OPEN
-    }
-
-    @cache
-    def with_slope(attribute: str, group: int, factor: float) -> Mapping[Gap, str]:
-        """Return what follows of an attribute's gaps if a group's slopes are another multiple."""
-        members = few_labels.union(table.cells, table.groups[attribute])
-        counts = completion.with_slopes(np.where(members[group] > 0, factor, 1.0), seed)
-        draws = few_labels.population_draws(
-            counts, members, len(counts), rng(seed, "stress", attribute)
-        )
-        return {
-            gap: _verdict(gap, gap.interval(gap.rate(draws[:, gap.compared])))
-            for gap in follows
-            if gap.attribute == attribute
-        }
-
-    def failing(gap: Gap, factors: Sequence[float]) -> Iterator[tuple[float, str]]:
-        """Yield the factors, the nearest to 1 first, and groups with which it does not follow."""
-        for factor, (group, name) in product(factors, zip(gap.compared, gap.names, strict=True)):
-            if with_slope(gap.attribute, group, factor)[gap] != follows[gap]:
-                yield factor, name
-
-    def stress(gap: Gap) -> Mapping[str, Any] | None:
-        """Return how far a verdict that follows for an open gap holds; None if none follows."""
-        if gap not in follows:
-            return None
-        ends: dict[str, Any] = {"follows": follows[gap]}
-        for factors, *names in ((LESS, "less", "weakest"), (MORE, "more", "strongest")):
-            ends |= zip(names, next(failing(gap, factors), (findings.NAN, "")), strict=True)
-        return ends
-
-    return [replace(gap, stress=stress(gap)) for gap in gaps]
-
-
-def _verdict(gap: Gap, estimate: tuple[float, float, float]) -> str:
-    """Return what a value and an interval say of a gap by themselves."""
-    _, lower, upper = estimate
-    return findings.side_of(*size_bounds(lower, upper), gap.asked.bound)
 
 
 # What other thresholds would decide: who is selected, who errs, and where a constraint holds.
@@ -554,7 +490,7 @@ def assess(table: AuditTable, options: Options, *, only_findings: bool = False) 
             _, completion = rows.completion(seed, few_labels.SIGNED)
         if completion is not None:
             metrics_if_alike, if_alike = rows.evaluate(evaluator, seed, completion.counts)
-            gaps = _with_supposed(gaps, if_alike, table, completion, seed)
+            gaps = _with_supposed(gaps, if_alike)
         by_name = {of_groups.attribute: of_groups for of_groups in counts}
         gaps = [gap.tipped(by_name[gap.attribute], risk) for gap in gaps]
         if not (table.of_decisions or table.design or table.sampling or is_posterior):

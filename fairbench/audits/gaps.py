@@ -55,9 +55,6 @@ class Gap(Measure):
     short_of_labels : groups that have too few labels for the gap to be called small.
     standard_error : the standard error of the difference of two groups; the interval is not made
         from it.
-    stress : for an open gap, what follows if scores are calibrated alike, and the multiples of one
-        group's slope, ``less`` of the ``weakest`` and ``more`` of the ``strongest``, with which it
-        no longer does: NaN where it follows with all that are tried. None otherwise.
     needed : for an open gap, true gap that is supposed -> how many more labels would settle it;
         None where all are too few. Empty if that is not computed.
     fixed : why the rate is the same in every group by construction, so that nothing is found of it.
@@ -83,7 +80,6 @@ class Gap(Measure):
     tipping: Tipping | None = None
     short_of_labels: Sequence[str] = ()
     standard_error: float = findings.NAN
-    stress: Mapping[str, Any] | None = None
     needed: Mapping[str, int | None] = field(default_factory=dict)
     fixed: str = ""
     within: str = ""

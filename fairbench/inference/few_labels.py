@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import chdtri, logit, ndtri
 
-from fairbench.core.arrays import Codes, Floats, Rows, even_points, rng
+from fairbench.core.arrays import Codes, Floats, Rows, even_points
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.inference.posterior import posterior_draws
 from fairbench.metrics.registry import binary_confusion
@@ -813,14 +813,6 @@ class CalibrationPosterior:
         options : those of :meth:`PosteriorFamily.of`.
         """
         return PosteriorFamily.of(table, generator, **options).posterior(table.labelled, generator)
-
-    def with_slopes(self, factors: Floats, seed: int) -> Floats:
-        """Return the draws of counts if each group's slopes are multiplied by a factor (G,)."""
-        coefficients = self.family.proposal.model.coefficients(self.theta)
-        coefficients[..., :-1] *= factors[:, None]
-        flat = coefficients.reshape(len(coefficients), -1)
-        shown = self.family.shown(self.rows)
-        return self.family.counts(self.rows, shown, flat, rng(seed, "other slopes"))
 
 
 @dataclass(frozen=True)

@@ -82,14 +82,8 @@ def test_scores_that_are_wrong_in_one_group_deceive_no_verdict(without_simulatio
     assert "sex: the labels of Male and Female fit least how the scores of the other" in notes
 
 
-def test_what_labels_contradict_and_how_far_scores_may_be_wrong_is_said(without_simulation):
+def test_what_labels_contradict_is_said(without_simulation):
     result = assessed(predictions(4000, labels=300), "labelled=is_labelled", "epsilon=0.1")
-    (stress,) = [gap.stress for gap in result.gaps if gap.metric == "accuracy_gap"]
-    assert stress["follows"] == "small"
-    assert stress["less"] < 1 < stress["more"]
-    notes = " ".join(concluded(result).notes)
-    interval = "sex: if scores are calibrated alike, the 95 % interval of the gap in accuracy lies"
-    assert f"{interval} under 0.1. It no longer does if the scores of" in notes
     other = [replace(gap, supposed=(0.5, 0.45, 0.55)) for gap in result.gaps]
     assert "does not overlap with it" in " ".join(concluded(replace(result, gaps=other)).notes)
 

@@ -120,30 +120,6 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
         if lower > gap.upper or upper < gap.lower:
             measured = gap.lower, gap.upper
             yield _said("apart", gap=gap, supposed=(lower, upper), measured=measured)
-    for gap in assessment.gaps:
-        if gap.stress is not None:
-            yield _on_stress(gap, gap.stress, assessment.options.epsilon)
-
-
-def _on_stress(gap: Gap, stress: Row, epsilon: float) -> str:
-    """Return what follows for a gap from scores calibrated alike, and when it no longer does."""
-    side = "under" if stress["follows"] == findings.SMALL else "over"
-    exceptions = " or ".join(
-        f"the scores of {stress[group]} {_as_much(stress[factor])}"
-        for factor, group in (("less", "weakest"), ("more", "strongest"))
-        if stress[group]
-    )
-    holds = "It does however much or little they say"
-    if exceptions:
-        holds = f"It no longer does if {exceptions}"
-    return _said("stress", gap=gap, side=side, epsilon=epsilon, holds=holds)
-
-
-def _as_much(factor: float) -> str:
-    """Return in words what scores say, if their true slope is `factor` times the one they show."""
-    if factor <= 0:
-        return "say the opposite" if factor else "say nothing"
-    return f"say {factor:g} times as much as it seems"
 
 
 def _further(assessment: Assessment) -> str:
@@ -438,9 +414,6 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             }
             for row in calibrations
             if not isnan(row["fit"])
-        ],
-        "stress": [
-            _fields(gap, "attribute", "metric") | {**gap.stress} for gap in gaps if gap.stress
         ],
         **({"within": within} if within else {}),
         "metrics": records(assessment.metrics),

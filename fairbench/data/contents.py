@@ -110,13 +110,14 @@ def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
 def _kind_of(start: bytes) -> str:
     if start.startswith(b"PAR1"):
         return PARQUET
-    if start.startswith((b"ARROW1", b"FEA1", b"\xff\xff\xff\xff")):
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return ARROW
     return EXCEL if start.startswith(b"PK\x03\x04") else TEXT
 
 
 _OTHERS = {  # of what is no table: a pattern of its first bytes
     rb"\xd0\xcf\x11\xe0": "an old Excel file: save it as .xlsx or as CSV",
+    rb"FEA1": "a Feather file of before 2020: save the table as Parquet",
     rb"%PDF": "a PDF: export the table as CSV",
     rb"SQLite format 3": "a database of SQLite: export the table as CSV",
     rb"\x89HDF": "HDF5: save the table as CSV or Parquet",

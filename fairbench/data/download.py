@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import re
 import sys
 import tempfile
 import zipfile
@@ -191,10 +190,8 @@ def _refuse_web_page(content: bytes, file: str, page: str) -> None:
     """Refuse HTML that was saved under a data file's name, as a server's error page often is."""
     start = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
-        title = re.search(rb"<title>([^<]+)", content[:4096], re.IGNORECASE)
-        name = f" titled '{title[1].decode('utf-8', 'replace').strip()}'" if title else ""
         hint = f" from {page}" if page else ""
-        raise DataError(said("data", "web_page", file=file, name=name, hint=hint))
+        raise DataError(said("data", "web_page", file=file, hint=hint))
 
 
 def _fetch(url: str, source: Source, size: int) -> bytes:

@@ -694,15 +694,12 @@ def _readable(path: Path, kind: str) -> Iterator[None]:
 
 
 def _read_ipc(path: Path) -> pa.Table:
-    """Return an Arrow file or stream, or a Feather file, as far as it fits into memory."""
-    from pyarrow import feather, ipc
+    """Return an Arrow file, which a Feather file is, or a stream, as far as it fits into memory."""
+    from pyarrow import ipc
 
     check_memory(path.stat().st_size, path.name)
     with open(path, "rb") as file:
         start = file.read(8)
-    if start.startswith(b"FEA1"):  # of before 2020: nothing in it is packed
-        check_memory(3 * path.stat().st_size, path.name)
-        return feather.read_table(path, memory_map=False)
     with OSFile(os.fsencode(path)) as source:
         # A file is a stream between marks; its footer may name one batch a million times.
         source.seek(8 if start.startswith(b"ARROW1") else 0)

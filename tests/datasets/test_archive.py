@@ -57,7 +57,7 @@ def test_plain_and_gzip_files_are_the_same_file(tmp_path, name, content):
 
 
 PAGE = b"\n<!DOCTYPE html><html><head><title> 403 Forbidden\n</title></head><body>no</body></html>"
-IS_PAGE = "is a web page titled '403 Forbidden', not the data"
+IS_PAGE = "is a web page, not the data"
 DAMAGED = r": a damaged archive \(.*is it truncated\? Delete it and get it again$"
 LARGE = CONTENT + bytes(10_000)
 

@@ -62,7 +62,7 @@ def spoilt(raw):
     last = rf"not UTF-8 text \(line {len(text.splitlines())}, byte "
     yield "no text", {raw.path: text[:-1] + b"\xe9\n"}, last
     page = b"<!DOCTYPE html>\n<html><head><title>403 Forbidden</title></head></html>\n"
-    yield "a web page", {raw.path: page}, "is a web page titled '403 Forbidden', not the data"
+    yield "a web page", {raw.path: page}, "is a web page, not the data"
     yield "nothing", {raw.path: b""}, "header|Empty CSV file|@data|no column|2 header lines"
     if not raw.header:
         yield "columns in another order", turned(raw), "column '.*, row "

@@ -101,7 +101,7 @@ def _notes_within(gaps: Sequence[Gap]) -> Iterator[str]:
 
 
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
-    """Yield what speaks against scores calibrated alike, and what would follow if they were.
+    """Yield what speaks against scores calibrated alike.
 
     Of an attribute whose groups surely differ, the one is named whose labels fit least how the
     scores of the others are calibrated, or several that fit as little. However many groups are
@@ -115,11 +115,6 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
         if fit * len(compared) < ALARMS:
             groups = " and ".join(group for group in fits if fits[group] == fit)
             yield _said("least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
-    for gap in assessment.gaps:
-        _, lower, upper = gap.supposed
-        if lower > gap.upper or upper < gap.lower:
-            measured = gap.lower, gap.upper
-            yield _said("apart", gap=gap, supposed=(lower, upper), measured=measured)
 
 
 def _further(assessment: Assessment) -> str:

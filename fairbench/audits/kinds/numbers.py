@@ -182,8 +182,6 @@ def _audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             what: by_group.score_distributions(values, singles, data.design)
             for what, values in (("residual", data.target - prediction), ("prediction", prediction))
         }
-    needs = dict.fromkeys(f"{finding.scope}: {finding.needs}" for finding in found if finding.scope)
-    notes += [f"Some gaps are {need}." for need in needs]
     of_errors = COMPARED_INTERVALS if alone else ("mae", *[COVERAGE][: len(options.bounds)])
     said = partial(tables.sentence_of, "intervals" if alone else "numbers")
     gaps = [

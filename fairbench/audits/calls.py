@@ -135,11 +135,8 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     >>> gate.outcome, bool(gate), gate.exit_status
     ('fails', False, 1)
     """
-    no_option = {*_NOT_TAKEN, *_OF_AUDITS}
-    valid = [name for name in GatedOptions.__dataclass_fields__ if name not in no_option]
+    valid = [name for name in GatedOptions.__dataclass_fields__ if name not in _NOT_TAKEN]
     for name in sorted(options.keys() - {"groups"}):  # as an audit has it in Python
-        if name in _OF_AUDITS:
-            raise UserError(_said("of_audits", name=name))
         check_choice("option of a gate", name, valid)
     values = _filled(options, policy)
     is_file = isinstance(frame, str | Path)
@@ -169,7 +166,7 @@ def _filled(given: Mapping[str, Any], policy: str | Path) -> dict[str, Any]:
 
 def judged(options: GatedOptions, source: Any = None) -> Gate:
     """Return the verdict on a file, or on a table that is given; options of pages are noted."""
-    for name in _OF_AUDITS:  # a policy may have them for the audit's page
+    for name in _OF_AUDITS:  # which are for the audit's page
         if getattr(options, name) != GatedOptions.__dataclass_fields__[name].default:
             note(_said("of_page", name=name))
     return gate_of(options, read_frame(options, source=source))

@@ -12,7 +12,7 @@ import pandas as pd
 
 from fairbench.core.errors import UserError, check_choice, check_share
 from fairbench.core.options import broken_rules, check_declared, option
-from fairbench.core.text import is_number, listed, shortened
+from fairbench.core.text import is_number, listed
 from fairbench.data.columns import ColumnRef
 from fairbench.data.groups import bands_apart, check_bands
 from fairbench.data.tables import TablePart
@@ -333,9 +333,6 @@ class Options(_Kinds, _Unknown, _Comparison, JudgedOptions):
             object.__setattr__(self, name, columns)
             object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
         check_bands(self.cuts)
-        for cut in self.cuts:
-            if cut.rpartition(":")[0] not in (*self.group, *self.within):
-                raise UserError(f"bands {shortened(cut)} are of no column of group= or within=")
 
     def _faults(self) -> Iterator[str]:
         """Yield what is wrong with options that need or exclude others, or name a column twice."""

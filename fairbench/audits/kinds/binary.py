@@ -428,7 +428,6 @@ _MAIN_RATES = (
     "accuracy",
 )
 _on_page = partial(tables.sentence_of, "audit")
-_PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 
 
 def _sections_of(assessment: Assessment) -> Iterator[doc.Section]:
@@ -439,8 +438,6 @@ def _sections_of(assessment: Assessment) -> Iterator[doc.Section]:
     if assessment.within:
         title = f"Among people of the same {assessment.options.shared_traits}"
         yield doc.Section(title, list(_within(assessment)))
-    if pairs := list(_pairs(assessment.gaps)):
-        yield doc.Section("Pairs of groups that surely differ", pairs, name=_PAIRS)
     yield doc.Section("Rates by group", [_rates(assessment)])
     errors = _errors(assessment)
     if errors.rows:
@@ -459,18 +456,6 @@ def _sections_of(assessment: Assessment) -> Iterator[doc.Section]:
         caption = _on_page("gallery", label=assessment.table.labels[1])
         yield doc.Section("Reliability by group", [doc.Gallery(diagrams, caption)], more=True)
     yield doc.Section("", [tables.where_all_is(assessment.metrics)])
-
-
-def _pairs(gaps: Sequence[Gap]) -> Iterator[doc.Table]:
-    """Yield the table of pairs of groups that differ, where by how much is open."""
-    pairs = [
-        {**_fields(gap, "attribute", "rate_name"), "higher": higher, "lower": lower}
-        for gap in gaps
-        if _differ_somehow(gap)
-        for higher, lower in gap.pairs
-    ]
-    if pairs:
-        yield tables.named_table("audit", "pairs", pairs)
 
 
 def _size(gap: Gap) -> str:
@@ -500,8 +485,7 @@ def _gaps(assessment: Assessment) -> doc.Table:
 
     def verdict(gap: Gap) -> doc.TableCell:
         mark = "assumed" if gap.assumed else gap.verdict
-        link = f"#{_PAIRS}" if _differ_somehow(gap) else ""
-        return doc.TableCell(_verdict_text(gap), mark=mark, link=link)
+        return doc.TableCell(_verdict_text(gap), mark=mark)
 
     rows = [
         {
@@ -539,12 +523,9 @@ def _verdict_text(gap: Gap) -> str:
         return "the same by construction" if gap.fixed else "too few rows"
     if gap.assumed and gap.verdict != OPEN:
         return f"{gap.verdict} if scores are right"
-    return report.DIFFER if _differ_somehow(gap) else gap.verdict
-
-
-def _differ_somehow(gap: Gap) -> bool:
-    """Say whether groups surely differ, while it is open between whom by how much."""
-    return gap.verdict == OPEN and not gap.assumed and bool(gap.pairs)
+    # Groups surely differ, while it is open between whom by how much.
+    is_sure = gap.verdict == OPEN and not gap.assumed and bool(gap.pairs)
+    return report.DIFFER if is_sure else gap.verdict
 
 
 def _needed(assessment: Assessment) -> Iterator[doc.Details]:

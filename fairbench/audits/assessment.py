@@ -487,7 +487,7 @@ def assess(table: AuditTable, options: Options, *, only_findings: bool = False) 
     if not only_findings:
         # What would change verdicts, and how many labels would settle what is open.
         if 0 < table.labels_known < len(table):
-            _, completion = rows.completion(seed, few_labels.SIGNED)
+            completion = rows.completion(seed)
         if completion is not None:
             metrics_if_alike, if_alike = rows.evaluate(evaluator, seed, completion.counts)
             gaps = _with_supposed(gaps, if_alike)
@@ -528,7 +528,7 @@ def _evaluate(
     """
     completed = None
     if table.of_scores:
-        completed, _ = rows.completion(seed)
+        completed = rows.supposed(seed)
     if not table.of_decisions:
         metrics, counts = rows.evaluate(evaluator, seed, completed, counts_alone=counts_alone)
         if not table.of_scores:

@@ -69,14 +69,16 @@ class SomeLabels:
         """The number of rows with a label, each counted as often as it comes."""
         return len(self.known) if self.times is None else int(self.times[self.known].sum())
 
-    def completion(
-        self, seed: int, model: few_labels.Calibration = few_labels.BETA
-    ) -> tuple[Floats, few_labels.CalibrationPosterior | None]:
-        """Return what is known of all rows, with the labels that are missing drawn many times."""
-        has_score = self.score is not None
-        return few_labels.complete(
-            self._by(self.cells), rng(seed, "completion"), has_score=has_score, model=model
-        )
+    def supposed(self, seed: int) -> Floats:
+        """Return draws (T, G, 4) of all rows' counts if scores are the probabilities of labels."""
+        return few_labels.plug_in_draws(self._by(self.cells), rng(seed, "completion"))
+
+    def completion(self, seed: int) -> few_labels.CalibrationPosterior | None:
+        """Return what few labels say of all rows if scores are calibrated alike; None of many."""
+        if self.score is None:
+            return None
+        table, generator = self._by(self.cells), rng(seed, "completion")
+        return few_labels.calibrated(table, generator, few_labels.SIGNED)
 
     def evaluate(
         self,
@@ -111,8 +113,7 @@ class SomeLabels:
                 # The mean counts over the draws of missing labels.
                 members = few_labels.union(self.cells, groups)
                 mean = np.einsum("ag,tgc->tac", members, completed).mean(axis=0)
-                count = evaluator.draws
-                draws = few_labels.population_draws(completed, members, count, generator)
+                draws = few_labels.population_draws(completed, members, generator)
                 intervals = PosteriorIntervals(mean, evaluator.level, draws)
                 names = list(map(str, groups.cat.categories))
                 counts = GroupCounts(name, names, mean, intervals)

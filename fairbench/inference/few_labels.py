@@ -4,9 +4,8 @@ Scores are calibrated hierarchically: the link, its features and priors (:class:
 posterior draws of its parameters, by importance sampling or, where that cannot be trusted, by a
 slice sampler (:func:`sample`). Whether labels that come are those that calibration foresees is
 tested by :func:`calibration_p_values`. The rows are a :class:`PartlyLabelled`; their confusion
-counts follow from scores taken at their word (:func:`plug_in`), from calibrated ones
-(:class:`CalibrationPosterior`), or from many random completions of the missing labels
-(:func:`complete`).
+counts follow from scores taken at their word (:func:`plug_in`), or from calibrated ones
+(:class:`CalibrationPosterior`).
 """
 
 from __future__ import annotations
@@ -947,71 +946,25 @@ class PosteriorFamily:
         return of_unlabelled + self.table.counts(rows)
 
 
-# Missing labels, filled in by many random draws so that intervals show how little is known.
+# Labels of all rows from few, and of the population that the rows come from.
 
-DRAWS = 2048
 # The cost of calibration grows with labels x groups; with more labels, those of the same group and
 # decision say nearly as much.
 MOST_CALIBRATED, MOST_BY_GROUP = 1000, 10_000
 _LARGE_POOL = 50_000
 
 
-def complete(
-    table: PartlyLabelled,
-    generator: np.random.Generator,
-    *,
-    has_score: bool,
-    model: Calibration = BETA,
-) -> tuple[Floats, CalibrationPosterior | None]:
-    """Return the counts of all rows, by the method that suits the number of labels.
-
-    Parameters
-    ----------
-    table : the rows, some of them labelled.
-    generator : draws.
-    has_score : whether there are scores.
-    model : the calibration model that is used where there are few labels; the papers' by default.
-
-    Returns
-    -------
-    counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
-    calibrated : the posterior they are of, where few labels and the scores, calibrated, give them.
-    """
-    rows = table.labelled
-    labelled_counts = table.counts().astype(np.float64)
-    if len(rows) == len(table.score):
-        return labelled_counts[None], None
-    if not len(rows):  # scores are taken for true probabilities
-        return plug_in_draws(table, generator, draws=DRAWS), None
-    few = len(rows) <= MOST_CALIBRATED and len(rows) * table.n_groups <= MOST_BY_GROUP
-    if not (has_score and few):
-        sizes = table.sizes().astype(np.float64)
-        return _draw_stratified(labelled_counts, sizes, generator), None
+def calibrated(
+    table: PartlyLabelled, generator: np.random.Generator, model: Calibration
+) -> CalibrationPosterior | None:
+    """Return the posterior of the counts of all rows; None where labels are too many to need it."""
+    labels = len(table.labelled)
+    if labels > MOST_CALIBRATED or labels * table.n_groups > MOST_BY_GROUP:
+        return None
     if len(table.score) > _LARGE_POOL:
         # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
         table = replace(table, score=np.round(table.score, 4))
-    posterior = CalibrationPosterior.of(table, generator, model=model, draws=DRAWS)
-    return posterior.counts, posterior
-
-
-def _draw_stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:
-    """Draw counts: the share of label 1 in every group and decision has a Beta posterior.
-
-    Its prior weighs two labels, divided as those of everyone with that decision: many groups of
-    few labels would else look further apart than they are.
-
-    Parameters
-    ----------
-    labelled : (G, 4) counts of labelled rows.
-    size : (G, 2) all rows by group and decision.
-    """
-    negative, positive = labelled[:, :2], labelled[:, 2:]
-    centre = (positive + 0.5).sum(axis=0) / (positive + negative + 1).sum(axis=0)
-    shape = (DRAWS, *size.shape)
-    share = generator.beta(positive + 2 * centre, negative + 2 * (1 - centre), shape)
-    unknown = np.rint(size - negative - positive).astype(np.int64)
-    positives = generator.binomial(unknown, share)
-    return _counts(positives, unknown) + labelled
+    return CalibrationPosterior.of(table, generator, model=model)
 
 
 def union(cells: pd.Series, labels: pd.Series) -> Floats:
@@ -1021,17 +974,11 @@ def union(cells: pd.Series, labels: pd.Series) -> Floats:
     return members
 
 
-def population_draws(
-    counts: Floats, union: Floats, draws: int, generator: np.random.Generator
-) -> Floats:
+def population_draws(counts: Floats, union: Floats, generator: np.random.Generator) -> Floats:
     """Draw cell probabilities (T, A, 4) of the population that rows with these counts come from.
 
     Parameters
     ----------
-    counts : (T, G, 4) draws of counts, each followed by one draw of its own posterior; or
-        (1, G, 4) known ones, followed by `draws`.
+    counts : (T, G, 4) draws of counts, each followed by one draw of its own posterior.
     """
-    merged = np.einsum("ag,tgc->tac", union, counts)
-    if len(merged) == 1:
-        return posterior_draws(merged[0], draws, generator)
-    return posterior_draws(merged, 1, generator)[0]
+    return posterior_draws(np.einsum("ag,tgc->tac", union, counts), 1, generator)[0]

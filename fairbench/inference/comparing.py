@@ -317,28 +317,22 @@ class Comparison:
         digits = 1 + (self.delta < -self.rope).astype(np.int64) - (self.delta > self.rope)
         return digits @ 3 ** np.arange(len(self.objectives) - 1, -1, -1)
 
-    def outcomes(self, inside: NDArray[np.bool_] | None = None) -> Floats:
-        """Return the probability of every outcome as a (3,) * m array that sums to 1.
+    def events(self, inside: NDArray[np.bool_] | None = None) -> dict[str, float]:
+        """Return the probabilities of the paper's events; they sum to 1.
+
+        ``A >> B`` (better in some objective, worse in none), ``B >> A``, ``A ~ B`` (equivalent in
+        all), and each way of being better in some and worse in others.
 
         Parameters
         ----------
         inside : (T,) draws to which the events are restricted, such as a highest-density region.
         """
         codes = self.codes if inside is None else self.codes[inside]
-        n_objectives = len(self.objectives)
-        counts = np.bincount(codes, minlength=3**n_objectives)
-        return counts.reshape((3,) * n_objectives) / len(codes)
-
-    def events(self, inside: NDArray[np.bool_] | None = None) -> dict[str, float]:
-        """Return the probabilities of the paper's events; they sum to 1.
-
-        ``A >> B`` (better in some objective, worse in none), ``B >> A``, ``A ~ B`` (equivalent in
-        all), and each way of being better in some and worse in others.
-        """
-        probability = self.outcomes(inside)
+        outcomes = list(product(range(3), repeat=len(self.objectives)))
+        shares = np.bincount(codes, minlength=len(outcomes)) / len(codes)
         events = dict.fromkeys(event_names(self.objectives), 0.0)
-        for outcome in product(range(3), repeat=len(self.objectives)):
-            events[_event_name(outcome, self.objectives)] += float(probability[outcome])
+        for outcome, share in zip(outcomes, shares.tolist(), strict=True):
+            events[_event_name(outcome, self.objectives)] += share
         return events
 
     def reach(self, level: float = 0.95) -> Floats:

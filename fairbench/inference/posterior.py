@@ -447,28 +447,23 @@ def score_prior(score: Floats, group: Codes, n_groups: int, *, strength: float =
     return centred(np.where(rows > 0, total / np.maximum(rows, 1), 0.5), strength)
 
 
-def ranks(
-    draws: Floats, *, m: int = 1, largest: bool = True, level: float = 0.95
-) -> dict[str, Floats]:
+def ranks(draws: Floats, *, largest: bool = True) -> dict[str, Floats]:
     """Return the ranks of groups by joint draws of a quantity, such as the accuracy.
 
     Parameters
     ----------
     draws : (T, G) finite; equal values are ranked in the order of the groups.
-    m : how many ranks `among` counts.
     largest : rank 1 has the largest value (cost, calibration error) or the smallest (accuracy).
 
     Returns
     -------
     mean : (G,) expected ranks.
-    lower, upper : (G,) their central intervals.
+    lower, upper : (G,) their central 95 % intervals.
     first : (G,) probabilities of rank 1.
-    among : (G,) probabilities of one of the first m ranks; they sum to m.
     """
     order = np.argsort(-draws if largest else draws, axis=1, kind="stable")
     rank = np.empty(order.shape, np.float64)
     np.put_along_axis(rank, order, np.arange(1.0, draws.shape[1] + 1)[None], axis=1)
-    lower, upper = central_interval(rank, level)
-    first, among = ((rank <= limit).mean(axis=0) for limit in (1, m))
-    mean = rank.mean(axis=0)
-    return {"mean": mean, "lower": lower, "upper": upper, "first": first, "among": among}
+    lower, upper = central_interval(rank)
+    mean, first = rank.mean(axis=0), (rank == 1).mean(axis=0)
+    return {"mean": mean, "lower": lower, "upper": upper, "first": first}

@@ -324,7 +324,7 @@ def figure_2_3(results: Path, effort: Effort) -> Drawn:
     pool, title, draws = released_pool("cifar100"), NAMES["cifar100"], _draws(effort)
     accuracy = _accuracy(pool)
     drawn = accuracy.draws(draws, rng(0, "ranks", title))
-    best, worst = (ranks(drawn, m=1, largest=largest) for largest in (True, False))
+    best, worst = (ranks(drawn, largest=largest) for largest in (True, False))
     order, m = np.argsort(best["mean"]), _top(pool)
     figure, axes = _panels(3, width=3.6, height=4.2)
     ends = np.concatenate([order[:m], order[-m:]])[::-1]

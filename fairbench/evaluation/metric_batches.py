@@ -469,7 +469,7 @@ def _mean_limits(
 
     enough = all_groups.size >= needed[:, None]
     lacking = [
-        all_groups.too_rare(means.RARE_ROWS, of_mean, int(rows), "rows above the least")
+        all_groups.too_few(int(rows), of_mean, means.RARE_ROWS, "rows above the least")
         for of_mean, rows in zip(np.where(enough, losing, np.inf), needed, strict=True)
     ]
     return limits, lacking
@@ -503,5 +503,5 @@ def _outcome_limits(
         def limits(level: Level) -> Limits:
             return means.outcome_limits(moments, level=level, share=at_levels(share, level))
 
-    few = all_groups.too_rare(means.RARE_ROWS, size.min(axis=-1), means.ROWS)
+    few = all_groups.too_few(means.ROWS, size.min(axis=-1), means.RARE_ROWS)
     return limits, [few] * len(losses)

@@ -427,38 +427,33 @@ class AllGroups:
         """The group of each cell by name, empty of everyone."""
         return [name for groups in self.attributes for name in groups.names * groups.splits]
 
-    def too_few(self, least: int) -> Why:
-        """Return a function that tells why a cell of too few rows has no interval."""
-        if self.sample is None:
-            return lambda c: f"n={self.size[c]}, an interval needs {least}"
-        effective = self.sample.size
-        return lambda c: (
-            f"n={self.size[c]} ({effective[c]:.0f} effective), an interval needs {least}"
-        )
+    def too_few(
+        self,
+        rows: int,
+        rare: Floats | None = None,
+        least: int = 0,
+        kind: str = "rows with the rarer label",
+    ) -> Why:
+        """Return a function that tells why a cell has too few rows, or too few of a kind.
+
+        Parameters
+        ----------
+        rows : how many rows an interval needs.
+        rare : (C,) how many rows of the kind there are, of which it needs `least`.
+        """
+        size = None if self.sample is None else self.sample.size
+
+        def reason(c: int) -> str:
+            if rare is not None and rare[c] < least:
+                effective = "" if size is None else "effective "
+                return f"{int(rare[c])} {effective}{kind}, an interval needs {least}"
+            worth = "" if size is None else f" ({size[c]:.0f} effective)"
+            return f"n={self.size[c]}{worth}, an interval needs {rows}"
+
+        return reason
 
     def too_heavy(self, index: Floats) -> Why:
         """Return a function that tells why a mean has no interval, by its tail's index (C,)."""
         few = self.too_few(ERROR_ROWS)
         heavy = (self.size >= ERROR_ROWS) & (index >= MOST_HEAVY)
         return lambda c: FEW_MAKE_THE_MEAN.format(self.size[c]) if heavy[c] else few(c)
-
-    def too_rare(
-        self, least: int, rare: Floats, rows: int, kind: str = "rows with the rarer label"
-    ) -> Why:
-        """Return a function that tells why a cell has too few rows, or too few of a kind.
-
-        Parameters
-        ----------
-        least : how many rows of the kind an interval needs.
-        rare : (C,) how many there are.
-        rows : how many rows an interval needs in all.
-        """
-        few = self.too_few(rows)
-        effective = "" if self.sample is None else "effective "
-
-        def reason(c: int) -> str:
-            if rare[c] < least:
-                return f"{int(rare[c])} {effective}{kind}, an interval needs {least}"
-            return few(c)
-
-        return reason

@@ -446,7 +446,7 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.Clo
         order = all_groups.order if ordered else None
         areas = scores.Areas.of(*of_rows, len(all_groups), design=all_groups.repeated, order=order)
     rarer = np.minimum(areas.positives, areas.negatives)
-    too_rare = all_groups.too_rare(scores.RARE_ROWS, rarer, 1)
+    too_rare = all_groups.too_few(1, rarer, scores.RARE_ROWS)
     return areas.area, areas.limits, too_rare, areas.totals
 
 

@@ -175,7 +175,7 @@ _PLACE = (*TASK, *APPROACH, "seed", "repeat")  # of a row
 
 
 def approaches_together(tables: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
-    """Return tables of approaches as one, and a sentence on each kind of rows that it leaves out.
+    """Return tables of approaches as one, and a sentence on the rows of each that it leaves out.
 
     Tasks of one name have the facts of the first table. Later rows on other data or other splits
     of it are left out, and those of an approach that an earlier table has on the same split.
@@ -183,25 +183,17 @@ def approaches_together(tables: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, l
     first, *others = tables
     notes = []
     for other in others:
-        facts = [*TASK, *FACTS, "test_share"]
-        known = first[facts].drop_duplicates([*TASK])
-        both = other[[*TASK]].merge(known, how="left", on=[*TASK])
-        is_new = ~other.set_index([*TASK]).index.isin(known.set_index([*TASK]).index)
-        same = np.isclose(both[facts[2:]], other[facts[2:]], rtol=1e-6, equal_nan=True).all(axis=1)
-        comparable = other[is_new | same]
-        if tasks := len(other[~(is_new | same)].drop_duplicates([*TASK])):
-            several = "s" * (tasks > 1)
-            notes.append(said("fairbench_rank", "other_data", tasks=tasks, several=several))
-        again = pd.Index(comparable["run"]).isin(first["run"])
-        here = comparable.set_index([*_PLACE]).index.isin(first.set_index([*_PLACE]).index)
-        if runs := comparable[here & ~again]["run"].nunique():
-            are = "s are" if runs > 1 else " is"
-            notes.append(said("fairbench_rank", "namesakes", runs=runs, are=are))
-        families = first.drop_duplicates([*TASK]).set_index([*TASK])["family"]
-        kept = comparable[~here]
-        named = kept[[*TASK]].merge(families, how="left", left_on=[*TASK], right_index=True)
-        kept = kept.assign(family=named["family"].fillna(kept["family"]))
-        first = pd.concat([first, kept], ignore_index=True)
+        facts = [*FACTS, "test_share"]
+        known = first[[*TASK, "family", *facts]].drop_duplicates([*TASK])
+        known = other[[*TASK]].merge(known, how="left", on=[*TASK])
+        same = np.isclose(known[facts], other[facts], rtol=1e-6, equal_nan=True).all(axis=1)
+        here = other.set_index([*_PLACE]).index.isin(first.set_index([*_PLACE]).index)
+        kept = (same | known["family"].isna().to_numpy()) & ~here
+        if runs := len({*other["run"][~kept]} - {*first["run"]}):
+            notes.append(said("fairbench_rank", "left_out_rows", runs=runs))
+        family = known["family"].fillna(other["family"].reset_index(drop=True))
+        other = other.assign(family=family.to_numpy())
+        first = pd.concat([first, other[kept]], ignore_index=True)
     return first, notes
 
 

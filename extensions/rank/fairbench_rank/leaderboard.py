@@ -161,8 +161,7 @@ def write_leaderboard(
     board = comparable_board(table, " and ".join(map(str, folders)), metric)
     findings = board_findings(board, metric)
     if hidden:
-        several = "runs of later folders are" if len(hidden) > 1 else "run of a later folder is"
-        notes.append(_tell("hidden", count=len(hidden), several=several, name=hidden[0].name))
+        notes.append(_tell("hidden", count=len(hidden), name=hidden[0].name))
     notes += [*left_out_rows, *standings.left_out_sentences(findings, known)]
     findings = replace(findings, notes=tuple(notes))
     document = page_of(board, findings, metric, list(runs.values()), command, further)

@@ -440,9 +440,8 @@ def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable
     ranked, left = enough.index[enough], int((~enough).sum())
     if not left or len(ranked) < 2:
         return table.having(measured.reset_index(drop=True))
-    are, they = ("is", "it has") if left == 1 else ("are", "they have")
     counts = {"left": left, "all": len(enough), "tasks": tasks, "fewest": fewest}
-    note = _told("few_tasks", are=are, they=they, **counts)
+    note = _told("few_tasks", **counts)
     return table.having(measured[measured[METHOD].isin(ranked)].reset_index(drop=True), note)
 
 

@@ -348,10 +348,8 @@ def left_out_sentences(findings: Findings, runs: int) -> Iterator[str]:
 def few_tasks_sentences(findings: Findings) -> Iterator[str]:
     """Yield a sentence on how many approaches are not ranked, and why; nothing if all are."""
     if few := len(findings.few):
-        verbs = ("is", "was", "it") if few == 1 else ("are", "were", "they")
-        words = dict(zip(("are", "were", "they"), verbs, strict=True))
         counts = {"few": few, "total": len(findings.approaches), "fewest": findings.fewest_tasks}
-        yield _tell("few_tasks", tasks=len(findings.values.tasks), **counts, **words)
+        yield _tell("few_tasks", tasks=len(findings.values.tasks), **counts)
 
 
 def ranks_sentence(findings: Findings) -> str:

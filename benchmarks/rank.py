@@ -26,6 +26,7 @@ from scipy import special
 
 from benchmarks.measure import ROOT, command, exact_interval, fill, markdown
 from fairbench.core.arrays import Floats
+from fairbench.core.text import counted
 from fairbench_rank.new_tasks import MOST_OF_FEW, on_new_task, units_needed, usual_spread
 from fairbench_rank.ranking import means_of
 from fairbench_rank.sign_flips import FEWEST, paired_units, simultaneous, unseen_share
@@ -63,10 +64,6 @@ _HOLES = {
 }
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 @dataclass(frozen=True)
 class Population:
     """What a benchmark is drawn from.
@@ -97,8 +94,8 @@ class Population:
         families = "1 family" if self.units == 1 else f"{self.units} families"
         fail = f", failures from {100 * self.failures:.1f} % on" if self.failures else ""
         return (
-            f"{self.methods} methods ({_TRUTHS[self.truth]}), {_count(self.tasks, 'task')} in "
-            f"{families}, {_count(*what)}, {_TAILS[self.tails]}{fail}, {_HOLES[self.holes]}"
+            f"{self.methods} methods ({_TRUTHS[self.truth]}), {counted(self.tasks, 'task')} in "
+            f"{families}, {counted(*what)}, {_TAILS[self.tails]}{fail}, {_HOLES[self.holes]}"
         )
 
     @property
@@ -254,10 +251,7 @@ Tallies = Sequence[tuple[Population, Tally]]
 def _true_spread(population: Population, true: tuple[float, float]) -> float:
     """Return the standard deviation of a unit's difference of two methods."""
     random, family = np.random.default_rng(0), population.family
-    size = min(
-        1000 if population.questions else 4000,
-        4_000_000 // max(population.questions, population.splits * family),
-    )
+    size = min(4000, 1_000_000 // max(population.questions, population.splits * family))
     more = replace(population, methods=2, tasks=size * family, holes="none")
     values, group, unit = draw(more, np.array(true), random)
     paired = paired_units(values, group, unit, generator=random)

@@ -165,10 +165,10 @@ class _Race:
             return 0
         if not self.runs:
             raise UserError("no run of this experiment could be finished")
+        _, table, options = self._answer(wrong_of_round(1))
+        self.noise = noise_of_tasks(table, options)
         self._read()
         if not self.rounds:
-            _, table, options = self._answer(wrong_of_round(1))
-            self.noise = noise_of_tasks(table, options)
             self._close({task.task: task.splits for task in self.noise}, fits, began)
         reason = self._go_on()
         answer, *_ = self._answer(wrong_of_round(len(self.rounds)))
@@ -215,8 +215,8 @@ class _Race:
         new = Round(number, splits, best, fits, time.monotonic() - began)
         self.rounds.append(new)
         files.make_folder(self._record.parent)
-        content = {"noise": [*map(asdict, self.noise)], "rounds": [*map(asdict, self.rounds)]}
-        files.write_text(self._record, files.sealed_json(content))
+        content = files.sealed_json({"rounds": [*map(asdict, self.rounds)]})
+        files.write_text(self._record, content)
         return new
 
     def _carry_out(self, jobs: Sequence[tuple[int, Job]]) -> int:
@@ -280,7 +280,6 @@ class _Race:
         """
         try:
             plain = files.unsealed_json(files.read_bytes(self._record, files.TEXT))
-            self.noise = [TaskNoise(**values) for values in plain["noise"]]
             self.rounds = [Round(**values) for values in plain["rounds"]]
         except FileNotFoundError:
             pass

@@ -18,7 +18,6 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import read_csv
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
-from fairbench.reporting.document.forms import to_json, to_markdown
 from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page import _blocks as blocks
 from fairbench.results.catalogue import Catalogue
@@ -347,6 +346,23 @@ def test_all_is_there_without_javascript_and_what_is_filtered_by_is_sorted_and_t
         assert all(f'data-{name}="{value}"' in page for value in values)
 
 
+@pytest.mark.thorough
+def test_a_page_with_ranks_has_all_methods_and_its_short_form_fits_a_terminal():
+    whole = atlas.table(families=(1, 1, 1, 2), learners=("xgboost",), repeats=3)
+    board = leaderboard.comparable_board(whole, "here", "")
+    findings = leaderboard.board_findings(board)
+    document = leaderboard.page_of(board, findings)
+    page, said = to_html(document), document.summary.found
+    assert "error rate" in said[0] and "the cheapest is" in said[-1]
+    for standing in findings.standings:
+        assert f'id="ranks-{standing.metric}"' in page
+        assert all(row["method"] in page for row in standing.rows)
+    drawn = [text for name, text in document.files.items() if name.startswith("figures/")]
+    assert len(drawn) == 5 + 2 and all(text.startswith("<svg xmlns") for text in drawn)
+    text = printed(leaderboard.short_of(document, findings, board.gaps[0]), 80)
+    assert "What is not resolved" in text and max(map(len, text.splitlines())) <= 80
+
+
 def test_every_row_can_be_downloaded(board, results):
     table = approaches.read_approaches(board[0].parent / "approaches.parquet")
     runs = {id_of(results, n, kind) for n in range(4) for kind in APPROACHES}
@@ -435,30 +451,6 @@ def test_tasks_whose_target_is_a_number_are_no_part_of_the_page():
     assert [task.title for task in tasks] == [f"data 0{n} by sex" for n in (1, 2, 3)]
     with pytest.raises(UserError, match="tasks whose target is a number have none"):
         leaderboard.comparable_board(whole[numbers], "here", "")
-
-
-@pytest.mark.thorough
-def test_the_page_has_the_answer_and_the_sections_that_the_statistics_say():
-    """Of a generated atlas whose interventions lower the gap and cost errors."""
-    whole = atlas.table(families=(1, 1, 1, 2), learners=("xgboost",), repeats=3)
-    left = ["log_loss", "multicalibration_error", "expected_calibration_error"]
-    board = leaderboard.BoardTable(whole.drop(columns=[*left, "statistical_parity"]))
-    findings = leaderboard.board_findings(board, "equalized_odds")
-    document = leaderboard.page_of(board, findings, "equalized_odds", command="fairbench x")
-    assert "error rate" in document.summary.found[0]
-    frontier = document.lead[0]
-    assert frontier.name == "frontier" and len(frontier.drawings) == 1 + 1
-    titles = [section.title for section in document.sections]
-    assert titles == ["Ranks", "Cost and benefit", "Data sets", "Download and origin"]
-    page = to_html(document)
-    for standing in findings.standings:
-        assert f'id="ranks-{standing.metric}"' in page
-        assert all(row["method"] in page for row in standing.rows)
-    drawn = [text for name, text in document.files.items() if name.startswith("figures/")]
-    assert len(drawn) >= 5 + 2 and all(text.startswith("<svg xmlns") for text in drawn)
-    text = printed(leaderboard.short_of(document, findings, "equalized_odds"), 80)
-    assert "What is not resolved" in text and max(map(len, text.splitlines())) <= 80
-    assert '"standings"' in to_json(document) and "What to use" in to_markdown(document)
 
 
 def test_the_table_of_a_page_makes_the_same_page(board, results, tmp_path):

@@ -227,7 +227,8 @@ def _rank_document(
             name = file_name(f"pairs-{score}.csv" if several else "pairs.csv")
             files[name] = csv_text(_pair_frame(answer))
     summary = _summary(table, rankings)
-    first_page, conclusions = summary.shortened(), ((), ())
+    first_page = summary.shortened()
+    conclusions: tuple[Sequence[str], Sequence[str]] = ((), ())
     if first_page.found != summary.found or first_page.still_open != summary.still_open:
         conclusions = (summary.found, summary.still_open)
     return model.Document(

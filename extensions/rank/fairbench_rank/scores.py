@@ -18,7 +18,7 @@ from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.memory import check_memory
 from fairbench.core.options import check_declared, option
-from fairbench.core.text import count, declared_in, listed, quoted
+from fairbench.core.text import count, declared_in, is_number, listed, quoted
 from fairbench.data.columns import ColumnRef, mixed_scales, mixes_scales, to_numbers
 from fairbench.data.in_memory import Table, names_of_table, texts_of_table
 from fairbench.data.tables import TablePart, check_file, names_in, read_any_table
@@ -124,8 +124,10 @@ def read_scores(
     file = options.path.name
     warnings: list[str] = []
     declared: Mapping[str, Score] = {}
+    known: Mapping[str, Any] = {}
+    metric: list[str] = []
     if read is not None:
-        source, known, metric = read.frame, {}, []
+        source = read.frame
         declared = {score.name: score for score in read.scores}
         notes = [f"{text[:1].upper()}{text[1:]}." for text in (read.format, *read.notes)]
         if FAMILY in source and not options.family:
@@ -394,13 +396,12 @@ class _Reading:
         if not self.options.crashed:
             row = self.frame.index[~finite][0] + 1
             raise _refusal("not_finite", file=self.file, row=row, crashes=crashes)
-        value = self.options.crashed_value
         if self.options.crashed == LEFT_OUT:
             self.warnings.append(_told("crashes_left_out", crashes=crashes))
             return values
-        if value is not None:
-            self.notes.append(f"{crashes}; such a score counts as {value:g}.")
-            return np.where(is_crashed, value, values)
+        if self.options.crashed != WORST:
+            self.notes.append(f"{crashes}; such a score counts as {self.options.crashed}.")
+            return np.where(is_crashed, float(self.options.crashed), values)
         self.notes.append(_told("crashes_worst", crashes=crashes))
         worst = np.fmax if better == LOWER else np.fmin  # which leave NaN out
         worst_of_task = np.full(int(self.task.max()) + 1, np.nan)
@@ -522,17 +523,8 @@ class RankOptions(TablePart):
             raise _refusal("directions", ways=ways, scores=scores)
         if self.pair and len(set(self.pair)) != 2:
             raise _refusal("two_methods")
-        self.crashed_value  # noqa: B018  (refuses what is no number)
-
-    @property
-    def crashed_value(self) -> float | None:
-        """The number that a crashed method's score counts, where it is one."""
-        if self.crashed in ("", WORST, LEFT_OUT):
-            return None
-        try:
-            return float(self.crashed)
-        except ValueError:
-            raise _refusal("no_crash", crashed=self.crashed) from None
+        if self.crashed not in ("", WORST, LEFT_OUT) and not is_number(self.crashed):
+            raise _refusal("no_crash", crashed=self.crashed)
 
 
 # Scores of a recognised format, and the columns that it has.

@@ -199,11 +199,6 @@ class Findings:
     repeats: int
     notes: tuple[str, ...] = ()
 
-    @property
-    def fewest_tasks(self) -> int:
-        """The number of tasks on which an approach must have been run to be ranked."""
-        return self.values.fewest_tasks
-
     @cached_property
     def by_name(self) -> dict[str, Mapping[str, Any]]:
         """Each of the approaches by its name."""
@@ -212,7 +207,7 @@ class Findings:
     @property
     def few(self) -> list[Mapping[str, Any]]:
         """The approaches that were run on too few tasks to be ranked."""
-        return [row for row in self.approaches if row["tasks"] < self.fewest_tasks]
+        return [row for row in self.approaches if row["tasks"] < self.values.fewest_tasks]
 
     @property
     def families(self) -> int:
@@ -225,8 +220,9 @@ class Findings:
         tasks = self.values.tasks.reindex(columns=names).to_dict("records")
         kept = ("approaches", "mean_frontiers", "reference", "runs", "repeats", "notes")
         standings = [standing.plain() for standing in self.standings]
-        content = {name: getattr(self, name) for name in (*kept, "fewest_tasks")}
-        return dict(finite({"tasks": tasks, "standings": standings, **content}))
+        content = {name: getattr(self, name) for name in kept}
+        content |= {"standings": standings, "fewest_tasks": self.values.fewest_tasks}
+        return dict(finite({"tasks": tasks, **content}))
 
 
 def findings_of(table: pd.DataFrame, *, metrics: Sequence[str] = METRICS) -> Findings:
@@ -348,7 +344,11 @@ def left_out_sentences(findings: Findings, runs: int) -> Iterator[str]:
 def few_tasks_sentences(findings: Findings) -> Iterator[str]:
     """Yield a sentence on how many approaches are not ranked, and why; nothing if all are."""
     if few := len(findings.few):
-        counts = {"few": few, "total": len(findings.approaches), "fewest": findings.fewest_tasks}
+        counts = {
+            "few": few,
+            "total": len(findings.approaches),
+            "fewest": findings.values.fewest_tasks,
+        }
         yield _tell("few_tasks", tasks=len(findings.values.tasks), **counts)
 
 

@@ -105,7 +105,7 @@ def test_an_approach_on_few_tasks_is_shown_and_changes_no_rank(findings, of_few)
     (without,), (ranked,) = (report.to_dict()["standings"] for report in (findings, of_few))
     assert ranked == without
     assert [row["name"] for row in of_few.few] == [atlas.FEW]
-    assert (of_few.fewest_tasks, findings.few) == (5, [])
+    assert (of_few.values.fewest_tasks, findings.few) == (5, [])
     one, other = (
         {point["intervention"] for point in of.mean_frontiers} for of in (findings, of_few)
     )

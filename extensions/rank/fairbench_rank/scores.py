@@ -130,8 +130,6 @@ def read_scores(
         source = read.frame
         declared = {score.name: score for score in read.scores}
         notes = [f"{text[:1].upper()}{text[1:]}." for text in (read.format, *read.notes)]
-        if FAMILY in source and not options.family:
-            warnings.append(_told("relatives", family=quoted(source[FAMILY].iloc[0])))
     else:
         if source is None:
             check_file(options.path)
@@ -249,7 +247,7 @@ class _Reading:
             raise _refusal("many_methods", file=self.file, column=column, **values)
         self.cell, self.task, self.tasks = self._cells()
         family, families = self._families()
-        self._check_units(families)
+        self._check_units()
         self.shape = len(self.methods), len(self.task)
         check_memory(8 * prod(self.shape), self.file)
         self.cell_code = self._cell_codes()
@@ -291,7 +289,7 @@ class _Reading:
         return cell, task, tasks
 
     def _families(self) -> tuple[Codes, tuple[str, ...]]:
-        """Return the family of each task; by default, the task itself."""
+        """Return the family of each task; the task itself if none, or only one, is named."""
         own_families = np.arange(int(self.task.max()) + 1)
         if not self.options.family:
             return own_families, ()
@@ -306,18 +304,18 @@ class _Reading:
             where = self.frame.index[row] + 1
             values = {"family": self.options.family, "row": where, "column": column}
             raise _refusal("two_families", file=self.file, task=task, of=of, **values)
+        if len(families) == 1 and self.options.about != THESE:
+            self.warnings.append(_told("relatives", family=quoted(families[0])))
+            return own_families, ()
         return family, families
 
-    def _check_units(self, families: tuple[str, ...]) -> None:
-        """Refuse tables with too few tasks, families or questions to rank by."""
+    def _check_units(self) -> None:
+        """Refuse tables with too few tasks or questions to rank by."""
         options, tasks = self.options, self.tasks
         if options.about == THESE and not (options.item and tasks):
             raise _refusal("these_tasks")
         if len(tasks) == 1 and not options.item:
             raise _refusal("one_task", file=self.file, column=options.task, task=quoted(tasks[0]))
-        if len(families) == 1 and options.about != THESE:
-            family = quoted(families[0])
-            raise _refusal("one_family", file=self.file, column=options.family, family=family)
         if len(self.task) < 2:
             raise _refusal("one_question", file=self.file)
 
@@ -546,12 +544,10 @@ def read_recognised(options: RankOptions) -> BenchmarkTable | None:
 def as_read(options: RankOptions, table: BenchmarkTable) -> RankOptions:
     """Return the options with the columns of a recognised table, unless others are named.
 
-    One family alone is none. Plans use the first of several costs.
+    Plans use the first of several costs.
     """
     frame = table.frame
     names = [name for name in (METHOD, TASK, ITEM, FAMILY) if name in frame]
-    if FAMILY in frame and frame[FAMILY].nunique() == 1:
-        names.remove(FAMILY)
     columns: dict[str, Any] = {name: name for name in names if not getattr(options, name)}
     if SPLIT in frame and not options.split:
         columns[SPLIT] = (SPLIT,)

@@ -172,7 +172,6 @@ REFUSED = {
     "a blank name": (lambda table: table.replace("m0", " "), {}, "the cell is empty"),
     "no rows": (lambda table: table.iloc[:0], {}, "no rows below the header"),
     "a family of two": (lambda table: table.assign(family=table.index // 12), {}, "a task has one"),
-    "one family": (lambda table: table.assign(family="a"), {}, "holds one family"),
     "a pair of one": (lambda table: table, {"pair": ["m0", "m0"]}, "two different methods"),
     "an unknown method": (lambda table: table, {"pair": ["m0", "m9"]}, "unknown method 'm9'"),
     "a wrong direction": (lambda table: table, {"better": "up"}, "must be higher or lower"),

@@ -98,9 +98,7 @@ def on_new_task(values: Floats, unit: Codes, *, epsilon: float, generator: Gener
 
 
 def _lead(rivals: Floats) -> Floats:
-    """Return by how much each method is ahead of the best of the others, (M, T); 0 of one alone."""
-    if len(rivals) < 2:
-        return np.zeros_like(rivals)
+    """Return by how much each of several methods is ahead of the best of the others, (M, T)."""
     second_best, best = np.partition(rivals, len(rivals) - 2, axis=0)[-2:]
     with np.errstate(invalid="ignore"):
         ahead = rivals - np.where(rivals >= best, second_best, best)

@@ -377,9 +377,7 @@ def declared_table(
 
 def _decimals(answer: Ranking) -> int:
     """Return the number of decimals that show a tenth of epsilon."""
-    if answer.epsilon == 0:
-        return 4
-    return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
+    return int(np.clip(np.ceil(1 - np.log10(answer.epsilon or 0.001)), 0, 6))
 
 
 def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> model.Table:

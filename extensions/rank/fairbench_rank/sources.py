@@ -437,12 +437,12 @@ def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable
     has_score = measured[names].notna().groupby([measured[METHOD], measured[TASK]]).any()
     counts = has_score.groupby(METHOD).sum().min(axis=1)
     enough = counts.reindex(table.frame[METHOD].unique(), fill_value=0) >= fewest
-    ranked, left = enough.index[enough], int((~enough).sum())
-    if not left or len(ranked) < 2:
-        return table.having(measured.reset_index(drop=True))
-    counts = {"left": left, "all": len(enough), "tasks": tasks, "fewest": fewest}
-    note = _told("few_tasks", **counts)
-    return table.having(measured[measured[METHOD].isin(ranked)].reset_index(drop=True), note)
+    notes = []
+    if not enough.all() and enough.sum() > 1:
+        measured = measured[measured[METHOD].isin(enough.index[enough])]
+        counts = {"left": int((~enough).sum()), "all": len(enough), "tasks": tasks}
+        notes = [_told("few_tasks", fewest=fewest, **counts)]
+    return table.having(measured.reset_index(drop=True), *notes)
 
 
 def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:

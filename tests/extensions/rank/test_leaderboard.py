@@ -139,12 +139,9 @@ def test_runs_are_ranked_as_on_the_page_of_the_atlas(of_few):
         "the 10 tasks, half of them"
     )
     assert (answer.best, answer.epsilon) == (page.answer.best, page.answer.epsilon)
-    shown, own = pd.DataFrame(page.rows), pd.DataFrame(answer.rows())
-    for name in ("method", "first_rank", "last_rank"):
-        assert [*own[name]] == [*shown[name]]
-    np.testing.assert_allclose(
-        [answer.means, answer.new.near], shown[["mean", "near_best_on_new"]].T
-    )
+    names = ["method", "first_rank", "last_rank", "mean", "near_best_on_new"]
+    shown, own = pd.DataFrame(page.rows)[names], pd.DataFrame(answer.rows())[names]
+    pd.testing.assert_frame_equal(own, shown)
 
 
 # Plain means over families: what is averaged, and how often the intervals hold.
@@ -157,9 +154,7 @@ def test_tasks_are_averaged_within_families_and_families_equally_however_precise
     splits = np.full(values.shape, 5.0)
     differences = approaches.MeasuredDifferences(values, variances, splits, np.full(7, 0.2), family)
     result = family_means(differences)
-    for row, of in zip(values, result, strict=True):
-        expected = pd.Series(row).groupby(family).mean()
-        np.testing.assert_allclose(of, expected)
+    np.testing.assert_allclose(result, pd.DataFrame(values).T.groupby(family).mean().T)
     assert mean_over_families(result).value == pytest.approx(np.nanmean(result, axis=1))
     assert np.isnan(mean_over_families(np.array([[0.1, 0.2, np.nan, np.nan]]))).all()
 
@@ -172,8 +167,7 @@ def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
     assert (result.upper >= student.high - 1e-12).all()
     assert (result.upper > student.high + 1e-6).any()
     assert turned.lower == pytest.approx(-result.upper)
-    wider = mean_over_families(values, level=1 - 0.05 / 42)
-    assert (wider.lower < result.lower).all() and (wider.upper > result.upper).all()
+    assert (mean_over_families(values, level=1 - 0.05 / 42).upper > result.upper).all()
 
 
 SPLIT = ("split.repeats=2", "split.validation=0.25", "learner=logistic_regression")
@@ -239,11 +233,9 @@ def test_runs_of_a_folder_are_scores_to_rank(fitted):
     own = table.frame.query("method == 'logistic_regression, binomial_nll'")
     assert own["error_rate"].tolist() == wide["error_rate"].tolist()
     assert own["split"].tolist() == ["0.0", "0.1"]
-    removed = "logistic_regression, disparate_impact_remover {}, binomial_nll ({})"
-    assert set(table.frame["method"]) == {
-        "logistic_regression, binomial_nll",
-        *(removed.format(level, approaches.NEEDS_GROUP) for level in (0.5, 1.0)),
-    }
+    removed = "logistic_regression, disparate_impact_remover 0.5, binomial_nll"
+    assert f"{removed} ({approaches.NEEDS_GROUP})" in set(table.frame["method"])
+    assert table.frame["method"].nunique() == 3
     with pytest.raises(UserError, match=r"the fairbench runs have \d+ scores: .*; name the one"):
         benchmark_scores(folder)
 
@@ -271,8 +263,7 @@ def test_a_file_is_what_is_in_it_and_one_task_by_any_path(tmp_path):
     assert len(table[table["setting"] == ""]) == 4  # two repeats of either
     assert [len(block.runs) for block in blocks(Catalogue(tmp_path))] == [3, 3, 3]
     one = [run for run in runs if run.config["dataset"]["path"].endswith("/x/people.csv")]
-    (told,) = set(approach_table(one)["dataset"])
-    assert told == "table"
+    assert set(approach_table(one)["dataset"]) == {"table"}
     sets = Catalogue(tmp_path).comparable()
     assert [len(each) for each in sets] == [3, 3, 3]
     for each in sets:

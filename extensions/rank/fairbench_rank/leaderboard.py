@@ -10,12 +10,11 @@ page of somebody else has beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import isnan, log10
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -313,8 +312,7 @@ def _frontier_figure(points: Sequence[Point], style_of: Styles) -> model.Figure 
         panels.append(Panel(lines, "error rate, change", f"{gap}, change", **about))
     if not panels:
         return None
-    shown = [NONE, *(point["name"] for point in points)]
-    drawings = chart(panels, key=_key_of(style_of, shown, {NONE: "no intervention"}))
+    drawings = chart(panels, key=_key_of(style_of, {NONE, *(point["name"] for point in points)}))
     title = "Error against gap across data sets"
     return model.Figure(title, drawings, caption=_tell("frontier_caption"), name="frontier")
 
@@ -346,7 +344,7 @@ def _lines(points: Sequence[Point], style_of: Styles) -> Iterator[Series]:
                 name, [point["error"][0]], [point["gap"][0]], **style_of[name], lined=False,
                 outline=_ellipse(point), hint=_tell("hint", name=named, point=point), tags=tags,
             )  # fmt: skip
-    yield Series("no intervention", [0.0], [0.0], **style_of[NONE], lined=False)
+    yield Series(NONE, [0.0], [0.0], **style_of[NONE], lined=False)
 
 
 def _with_names(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -430,7 +428,7 @@ def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Secti
         axis = "cost: 0 as the reference, 1 ten times as much"
         label = f"{metric_label(standing.metric)}, difference"
         panels.append(Panel(points, axis, label, from_zero=""))
-    drawings = chart(panels, key=_key_of(style_of, [row["intervention"] for row in ordered]))
+    drawings = chart(panels, key=_key_of(style_of, {row["intervention"] for row in ordered}))
     about = {"caption": _tell("cost_caption"), "name": "cost-figure"}
     picture = model.Figure("Benefit against cost", drawings, **about)
     text = model.Paragraph(_tell("cost"))
@@ -468,11 +466,8 @@ class TaskMeans:
     @property
     def name(self) -> str:
         """The task as a part of a link or of a file's name."""
-        name = "-".join("".join(c if c.isalnum() else " " for c in self.title).split())
-        if len(name) <= _LONGEST and all(c.isalnum() or c in "_ " for c in self.title):
-            return name
-        # Titles may differ in special characters alone.
-        return f"{name[:_LONGEST]}-{digest(self.title, 6)}"
+        letters = "-".join("".join(c if c.isalnum() else " " for c in self.title).split())
+        return f"{letters[:_LONGEST]}-{digest(self.title, 6)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -636,14 +631,14 @@ def _task_figure(task: TaskMeans, board: BoardTable, style_of: Styles) -> Iterat
     panels = [Panel(of, "error rate", label, from_zero="y") for label, of in shown.items()]
     if panels:
         relaxed = [THRESHOLDS] if rows["setting"].ne("").any() else []
-        drawings = chart(panels, key=_key_of(style_of, [*rows["intervention"], *relaxed]))
+        drawings = chart(panels, key=_key_of(style_of, {*rows["intervention"], *relaxed}))
         title, caption = f"Error against gaps, {task.title}", _tell("task_caption", task=task.title)
         yield model.Figure(title, drawings, caption=caption, name=f"task-{task.name}")
 
 
 def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
     """Yield the approaches as points; per-group thresholds only in the panel of their own gap."""
-    points: list[dict[str, Any]] = rows[[*_NAMING, ERROR, gap]].to_dict("records")
+    points: list[dict[str, Any]] = rows.to_dict("records")
     for row in points:
         setting = str(row["setting"])
         if row[gap] != row[gap] or (setting and not setting.startswith(f"{gap}<=")):
@@ -653,15 +648,9 @@ def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
         yield Series(name, [row[ERROR]], [row[gap]], **style, lined=False, tags=tags)
 
 
-_NAMING = (*APPROACH, "group_at_prediction")
-
-
-def _key_of(
-    style_of: Styles, shown: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
-) -> list[Series]:
-    """Return the key of a chart of what is shown; some have other names in it."""
-    styles = {name: style for name, style in style_of.items() if name in {*shown}}
-    return [Series(names.get(name, name), [], [], **style) for name, style in styles.items()]
+def _key_of(style_of: Styles, shown: Collection[str]) -> list[Series]:
+    """Return the key of a chart of what is shown."""
+    return [Series(name, [], [], **style) for name, style in style_of.items() if name in shown]
 
 
 def _styles_of(board: BoardTable) -> Styles:
@@ -686,17 +675,13 @@ def _origin_section(
     board: BoardTable, pictures: Sequence[model.Text], command: str
 ) -> model.Section:
     """Return the section on how the page was made, and what can be downloaded."""
-
-    def link(name: str) -> model.Link:
-        return model.Link(name, name)
-
-    of_rows = _tell("of_rows", rows=len(board.table), file=APPROACHES)
-    of_means = _tell("of_means", rows=sum(len(task.rows) for task in board.tasks))
-    files: list[model.Text] = [
-        (link(APPROACHES), of_rows),
-        (link(MEANS), of_means),
-        (link("index.json"), ": the findings of this page."),
-    ]
+    means = sum(len(task.rows) for task in board.tasks)
+    about = {
+        APPROACHES: _tell("of_rows", rows=len(board.table), file=APPROACHES),
+        MEANS: _tell("of_means", rows=means),
+        "index.json": ": the findings of this page.",
+    }
+    files: list[model.Text] = [(model.Link(name, name), said) for name, said in about.items()]
     hours = float(board.table[[n for n in COSTS if n in board.table]].sum().sum()) / 3600
     time = f"{hours:.1f} hours" if hours >= 2 else f"{count(60 * hours)} minutes"
     made = _tell("making", runs=board.table["run"].nunique(), time=time, version=VERSION)

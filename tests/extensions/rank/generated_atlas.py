@@ -38,9 +38,9 @@ def table(*, families=(1,) * 8 + (2,), learners=LEARNERS, repeats=6, worse=0.0, 
                     }  # fmt: skip
                     names = ("learner", "intervention", "method", "options", "setting")
                     texts = {name: approach.get(name, learner) for name in names}
-                    known = {"repeat": repeat, "run": f"{task}{learner}{texts}"}
-                    needed = {"group_at_prediction": bool(texts["setting"])}
-                    rows.append({**about, **texts, **known, **needed, **values})
+                    values |= {"repeat": repeat, "run": f"{task}{learner}{texts}"}
+                    values["group_at_prediction"] = bool(texts["setting"])
+                    rows.append({**about, **texts, **values})
     return pd.DataFrame(rows)
 
 

@@ -409,7 +409,6 @@ def test_names_of_any_length_and_signs_are_files_of_their_own():
     names = [leaderboard.TaskMeans(each, None, 3).name for each in about]
     assert len(set(names)) == len(titles)
     assert max(len(f"task-{name}.svg".encode()) for name in names) <= 255
-    assert names[0] == "a-b-by-sex"
     assert all(re.fullmatch(r"[\w-]+", name) for name in names)
 
 

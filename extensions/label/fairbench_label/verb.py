@@ -78,8 +78,7 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         if text.lower() in STOP and text not in session.table.labels + session.classes:
             return False
         try:
-            if not sessions.store(file, session, sessions.check_labels(session, {row: text})):
-                print(f"Row {row} had this label by now, from another person: it counts once.")
+            sessions.store(file, session, sessions.check_labels(session, {row: text}))
         except UserError as error:
             stored_labels = file.read().labels
             if row not in stored_labels:

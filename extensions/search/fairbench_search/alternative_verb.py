@@ -162,8 +162,7 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
             families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
             told = {"trials": search.tuning.trials, "families": families}
             return None, folder, said("fairbench_search", "plan_of_search", **told)
-        words = ("gap ", "error ")
-        search.show = showing(search, ("in use", "candidate"), comparison.candidate_name, words)
+        search.show = showing(search, comparison.candidate_name)
         drawer = figure_drawer(search.default_plan.config)
         answer, runs = comparison.alternative_of_search(search, request.in_use, drawer)
         logged = log_runs(runs, search.default_plan.config["tracking"])

@@ -110,7 +110,7 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
         print_line(said("fairbench_search", "plan_of_tuning", **told))
         return 0
     if options.format == "text":
-        search.show = showing(search, ("untuned", "trial"), options_shown)
+        search.show = showing(search, options_shown)
     answer, runs = tuned(search, figure_drawer(search.default_plan.config))
     default, best = (prepared(run) for run in runs)
     print_as(tuning_document(answer, ids=(default.id, best.id)), options.format)
@@ -180,29 +180,24 @@ def typed(values: Mapping[str, Any]) -> list[str]:
 
 
 def showing(
-    search: Search,
-    names: tuple[str, str],
-    label: Callable[[Mapping[str, Any]], str],
-    values: Sequence[str] = (),
+    search: Search, label: Callable[[Mapping[str, Any]], str]
 ) -> Callable[[int, Trial], None]:
     """Return the function that prints on standard error how each trial of a search ended.
 
     Parameters
     ----------
-    names : what the untuned default is called, and what a trial is, before its number.
     label : returns the values of a trial's options in words.
-    values : what stands before each objective.
     """
-    words = values or [""] * len(search.goals)
 
     def show(number: int, trial: Trial) -> None:
         """Print how a trial ended: its name, and its objectives if it has any."""
-        name = f"{names[1]} {number}: {label(trial.values)}" if number else names[0]
+        default, kind = search.names
+        name = f"{kind} {number}: {label(trial.values)}" if number else default
         if trial.error:
             told = f"has no value: {trial.error}"
         else:
-            ends = zip(words, trial.estimates(search.goals), strict=True)
-            told = ", ".join(f"{word}{fixed(one.sign * one.value, 4)}" for word, one in ends)
+            ends = zip(search.goals, trial.estimates(search.goals), strict=True)
+            told = ", ".join(f"{goal.label} {fixed(goal.sign * of.value, 4)}" for goal, of in ends)
             told += f" (stopped after {trial.folds})" if trial.stopped else ""
         print(f"  {name}: {told}", file=sys.stderr, flush=True)
 

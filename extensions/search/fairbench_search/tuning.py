@@ -219,7 +219,7 @@ class Search:
     trials: list[Trial] = field(default_factory=list)
     fitted: int = 0
 
-    _default: ClassVar[str] = "untuned default"
+    names: ClassVar = ("untuned default", "trial")
 
     @property
     def space(self) -> tuple[Dimension, ...]:
@@ -255,7 +255,7 @@ class Search:
         read = [list(self.run.study.protect), self.run.config["method"]]
         space = [f"{family.name} {family.options}" for family in self.families]
         goals = [list(tuning.objectives), tuning.study]
-        return digest([list(cells), read, *goals, self._default, *space], 12)
+        return digest([list(cells), read, *goals, *self.names, *space], 12)
 
     def rng(self, purpose: str, number: int) -> np.random.Generator:
         """Return the generator of a trial, by its number: another study has other trials."""
@@ -301,7 +301,7 @@ class Search:
         self.check()
         self.default = self._judge({})
         if self.default.error:
-            raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
+            raise UserError(f"the {self.names[0]} cannot be judged: {self.default.error}")
         self.show(0, self.default)
         while self._goes_on():
             self.trials.append(self._judge(self._propose(len(self.trials))))
@@ -453,7 +453,7 @@ class DrawnSearch(Search):
     worth: float = 0.0
     left_out: Mapping[str, str] = field(default_factory=dict)
 
-    _default: ClassVar[str] = "model in use"
+    names: ClassVar = ("model in use", "candidate")
 
     def check(self) -> None:
         """Refuse what cannot be searched.

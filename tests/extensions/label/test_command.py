@@ -102,7 +102,6 @@ FAULTS = {
     "question": (["next", "question=wurst"], "unknown question 'wurst': did you mean worst"),
     "metric": (["next", "metric=acuracy"], "unknown metric 'acuracy': did you mean accuracy"),
     "gap": (["next", "metric=statistical_parity"], "valid: accuracy"),
-    "strategy": (["next", "strategy=best"], "unknown strategy 'best'"),
     "other score": (["next", "score=age"], "was started with another score: leave score= out"),
     "other by": (["next", "by=sex"], "was started with another by"),
 }
@@ -306,7 +305,6 @@ def test_another_person_who_was_quicker_is_kept(mine, file, capsys):
     said = " ".join(capsys.readouterr().out.split())
     stays = "which stays: your 0 was not stored. To replace it: fairbench label" in said
     assert stays == (mine == "0")
-    assert ("from another person: it counts once" in said) == (mine == "1")
 
 
 # The state file.
@@ -339,15 +337,12 @@ DAMAGES = {
     "option": (edited(options={"colour": "red"}), "'colour'"),
     "value": (edited(options={"group": ["sex"], "score": "s", "epsilon": 3}), "epsilon is 3"),
     "question": (edited(question=None), "'None' is no str"),
-    "half": (lambda _: '{"schema": 1', "is not the state of an audit"),
-    "a list": (lambda content: json.dumps([content]), "is not the state of an audit"),
 }
 
 
 @pytest.mark.parametrize(("edit", "sentence"), DAMAGES.values(), ids=DAMAGES)
 def test_a_file_that_is_no_state_is_refused(edit, sentence, file):
-    content = edit(json.loads(file.path.read_text()))
-    file.path.write_text(content if isinstance(content, str) else sealed_json(content))
+    file.path.write_text(sealed_json(edit(json.loads(file.path.read_text()))))
     with pytest.raises(UserError, match=sentence):
         file.read()
 

@@ -126,7 +126,7 @@ def search(
         "further gain": (gain.mean(), (0.0, -np.inf, float(further_gain(upper, chance)))),
         "gain of ten": (of_ten.mean(), (0.0, -np.inf, float(further_gain(upper, chance, more=10)))),
     }
-    rows = {
+    told = {
         name: {
             "covered": lower <= true <= upper,
             "width": upper - (0.0 if np.isinf(lower) else lower),
@@ -135,7 +135,7 @@ def search(
         for name, (true, (_, lower, upper)) in values.items()
     }
     return pd.DataFrame(
-        {**rows, "drawn": {"true": tried}, "stopped by the rule": {"true": tried < trials}}
+        {**told, "drawn": {"true": tried}, "stopped by the rule": {"true": tried < trials}}
     ).T
 
 

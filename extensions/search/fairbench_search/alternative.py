@@ -444,7 +444,7 @@ def tuned(search: Search, draw: Any = None) -> tuple[TuningResult, tuple[Plan, P
         intervals = {name: _clip_to_range(goal, ends) for name, ends in limits.items()}
         intervals["expected"] = gains.gain_limits(default, chosen, rows, of_gain)
         intervals["fresh"] = gains.gain_limits(default, chosen, rows, of_fresh, fresh=fresh)
-        on_test = [goal.estimate(of_run) for of_run in tested]
+        on_test = (goal.estimate(tested[0]), goal.estimate(tested[1]))
         intervals["test_interval"] = gains.gain_limits(*on_test, tested[0], plain)
         of_test = {f"test_{name}": value for name, value in _values(goal, *on_test).items()}
         found.append({"goal": goal, **_values(goal, default, chosen), **intervals, **of_test})

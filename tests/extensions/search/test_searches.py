@@ -239,15 +239,12 @@ def test_the_same_command_goes_on_with_any_processes_and_fits_nothing_twice(tmp_
     assert "fitted 2 cells" in capsys.readouterr().out
     assert untimed(log) == untimed(expected)
     assert page["runs"] == whole["runs"]
-
-
-def test_a_draw_depends_on_its_number_and_the_seed_alone(tmp_path):
-    _, _, one = asked(tmp_path / "one")
+    # A draw depends on its number and the seed alone.
     words = ("trials=2", "error_margin=0.2", "minimise=equal_opportunity")
-    _, _, few = asked(tmp_path / "few", *words)
-    assert [row["what"] for row in few] == [row["what"] for row in one[:3]]
-    _, _, other = asked(tmp_path / "other", "seed=1")
-    assert [row["what"] for row in other[1:]] != [row["what"] for row in one[1:]]
+    _, _, few = asked(tmp_path / "whole", *words)
+    _, _, other = asked(tmp_path / "whole", "seed=1")
+    drawn, same, others = ([row["what"] for row in of] for of in (log, few, other))
+    assert same == drawn[:3] and others[1:] != drawn[1:]
 
 
 def test_a_plan_tries_nothing(tmp_path, said_by):

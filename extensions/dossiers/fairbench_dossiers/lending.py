@@ -147,24 +147,22 @@ def lending(
         notes=[*answered.sentences, *notes_on_groups(frame, options.group)],
         data=data,
     )
+    by_factors = f"given {listed(options.factors)}, by least-squares regression"
+    asked_by_options = {
+        "air_by_quantile": (best, f"at {len(options.quantiles)} cuts"),
+        "air_by_segment": (segments, f"by {listed(options.within)}"),
+        "mean_differences": (means, f"of {listed(list(values))}"),
+        "mean_differences_given": (options.factors, by_factors),
+        "factors_why": (options.factors, ""),
+    }
     answers = {
-        **human_answers,
         "rates": f"{len(ratios)} groups",
         "adverse_impact_ratio": "in the tables of decisions",
         "odds_ratio": "in the tables of decisions",
-        "air_by_quantile": f"at {len(options.quantiles)} cuts",
-        "air_by_segment": f"by {listed(options.within)}",
-        "mean_differences": f"of {listed(list(values))}",
-        "mean_differences_given": f"given {listed(options.factors)}, by least-squares regression",
+        **{name: answer for name, (_, answer) in asked_by_options.items()},
+        **human_answers,
     }
-    measured = {
-        "air_by_quantile": best,
-        "air_by_segment": segments,
-        "mean_differences": means,
-        "mean_differences_given": options.factors,
-        "factors_why": options.factors,
-    }
-    missing = [question for question, rows in measured.items() if not rows]
+    missing = [name for name, (rows, _) in asked_by_options.items() if not rows]
     return dossier("lending", document, options, answers, day, without=missing)
 
 

@@ -6,11 +6,11 @@ columns that are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from fairbench.audits.question import Options, column
-from fairbench.core.errors import UserError
 from fairbench.core.options import option
 
 HIGH, LOW = "high", "low"  # which scores are good for a person
@@ -96,34 +96,28 @@ class LendingQuestion(Options):
     good_scores: str = option("", choices=(HIGH, LOW))
     score: str = column()
 
-    def __post_init__(self) -> None:
-        """Refuse options that no file could satisfy. The first fault in this order is reported."""
-        super().__post_init__()
-        role_of = {
-            **{self.score: "score", self.prediction: "prediction", self.target: "target"},
-            **dict.fromkeys(self.group, "group"),
-        }
-        for option_name, names in {"price": self.price, "factors": self.factors}.items():
+    def _faults(self) -> Iterator[str]:
+        """Yield what is wrong with options that no file could satisfy."""
+        yield from super()._faults()
+        for option_name in ("price", "factors"):
+            names = getattr(self, option_name)
             if len(set(names)) < len(names):
-                raise UserError(f"{option_name}=[{','.join(names)}] names a column twice")
-            if taken := [name for name in names if name in role_of]:
-                role = role_of[taken[0]]
-                raise UserError(
-                    f"{option_name}= names '{taken[0]}', which {role}= names: leave one out"
-                )
-            role_of |= dict.fromkeys(names, option_name)
+                yield f"{option_name}=[{','.join(names)}] names a column twice"
+            earlier = ("score", "prediction", "target", "group", "price")
+            for role in earlier if option_name == "factors" else earlier[:-1]:
+                for name in {*names}.intersection(self._named(role)):
+                    yield f"{option_name}= names '{name}', which {role}= names: leave one out"
         if self.factors and not (self.score or self.price):
             instead = "name score= or price= as well"
-            raise UserError(f"factors= are for differences of scores and prices: {instead}")
+            yield f"factors= are for differences of scores and prices: {instead}"
         shares = self.quantiles
         if not all(0 < share < 1 for share in shares) or len(set(shares)) < len(shares):
             listed = ",".join(f"{share:g}" for share in shares)
             wanted = "different shares above 0 and under 1, such as [0.1,0.25,0.5]"
-            raise UserError(f"quantiles=[{listed}]: they are {wanted}")
+            yield f"quantiles=[{listed}]: they are {wanted}"
         if self.good_scores and not (self.score and self.prediction):
             instead = "without prediction=, favourable= says which scores are good"
-            beside = "good_scores= is for scores beside decisions (score= and prediction=)"
-            raise UserError(f"{beside}: {instead}")
+            yield f"good_scores= is for scores beside decisions (score= and prediction=): {instead}"
 
     @property
     def columns(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Files of a finished run that are missing or damaged are named, with what to do."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -149,34 +150,20 @@ def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
     assert not runs.RunWriter(folder.path).is_finished("y")
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"config": "os.system"}, {"name": "\x1b[31m"}, {"seed": "0 results=/"}, {"versions": None},
-        {"data_sha256": []}, {"protect": None}, {"files": {"../x": ""}},
-        {"rows": "../../etc/passwd"}, {"data": "/etc/passwd"}, {"choices": {"dataset": ["a"]}},
-        {"choices": RECORD["choices"] | {"learner": "../../../../stranger"}},
-        {"choices": RECORD["choices"] | {"intervention._target_": "os.system"}},
-        # The parts of a record that are not of one run.
-        {"choices": RECORD["choices"] | {"learner": "tree"}}, {"name": "tree"}, {"seed": 1},
-        {"choices": RECORD["choices"] | {"more": "tree"}}, {"config": RECORD["config"]},
-    ],
-)  # fmt: skip
+ODD = yaml.safe_load(Path(__file__).with_name("odd_records.yaml").read_text())
+
+
+@pytest.mark.parametrize("changed", ODD["records"], ids=str)
 def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
-    (folder.path / "environment.json").write_text(sealed_json({**folder.environment, **changed}))
+    record = dict(folder.environment)
+    for name, value in changed.items():
+        group, _, option = name.partition(".")
+        record[group] = {**record[group], option: value} if option else value
+    (folder.path / "environment.json").write_text(sealed_json(record))
     assert runs.read_environment(folder.path) == {}
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"learner": "../x"}, {"learner": "[a,b]"}, {"learner._target_": "os.system"},
-        {"learner.rate": "${oc.env:HOME}"},
-        {"learner.deep": [{"_target_": "os.system"}]}, {"seed": -1},
-        {"learner.rate": 2**63}, {"protect": ["???"]}, {"more": {"name": "x"}},
-        {"learner": "baseline hydra.run.dir=/"}, {"dataset.${oc.env:HOME}": 1}, {"protect": 0},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("changed", ODD["configurations"], ids=str)
 def test_a_configuration_that_is_more_than_data_is_that_of_no_run(folder, changed):
     assert runs.read_environment(copied(folder.path, configured(folder.environment, changed))) == {}
 

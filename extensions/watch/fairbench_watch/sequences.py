@@ -15,7 +15,7 @@ costs about half the logarithm of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -407,15 +407,15 @@ class Sums(NamedTuple):
         n, total, squares, reach = np.broadcast_arrays(*arrays)
         value = divide(total, n)
 
-        def excludes(signed_total: Floats) -> Callable[[Floats], Mask]:
-            """Return the function that tells whether values with this total exclude lower means."""
-            return lambda mean: log_evidence_above(Sums(n, signed_total, squares), mean) >= reach
+        def lowest(total: Floats, mean: Floats) -> Floats:
+            """Return the largest mean under their own that values of a total exclude."""
+            return last_holding(
+                lambda claimed: log_evidence_above(Sums(n, total, squares), claimed) >= reach,
+                np.full(n.shape, -1.0),
+                np.nan_to_num(mean),
+            )
 
-        inside = np.where(n > 0, value, 0.0)
-        outermost = -np.ones(n.shape)
-        lower = last_holding(excludes(total), outermost, inside)
-        upper = -last_holding(excludes(-total), outermost, -inside)
-        return Limits(value, lower, upper)
+        return Limits(value, lowest(total, value), -lowest(-total, -value))
 
     def outside(self, lower: Floats, upper: Floats, needed: Floats) -> Mask:
         """Return whether the evidence that the mean is outside the bounds reaches `needed`."""

@@ -281,13 +281,11 @@ def _smallest_ratio(categories: Sequence[Row], rate: str) -> str:
     top = next(row for row in categories if row["group"] in first["most_selected"])
     ours = lowest["ours"]
     figures = {name: number(ours[name], 2) for name in ("lower", "upper", "ratio")}
-    figures["interval"] = "{lower} to {upper}".format(**figures)
-    said = "our_interval" if ours["reference"] in first["most_selected"] else "our_ratio"
     of_lowest, of_top = (f"{count(of['selected'])} of {count(of['rows'])}" for of in (lowest, top))
     values = {
         "ratio": number(lowest["ratio"], 2),
         "most": some_of(first["most_selected"]),
-        "ours": _said(said, reference=ours["reference"], **figures),
+        "ours": _said("our_ratio", reference=ours["reference"], **figures),
     }
     return _said("smallest", lowest=lowest, of_lowest=of_lowest, of_top=of_top, **values)
 

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, combinations
 from math import comb
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +43,6 @@ from fairbench.core.text import natural, quoted, shortened
 from fairbench.data import columns
 from fairbench.data.groups import CROSSED, MOST_GROUPS, cross_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
-from fairbench.inference.rates import Limits
 from fairbench_watch import state as states
 from fairbench_watch.sequences import Pair, Sums, first_beyond, log_evidence_needed
 from fairbench_watch.state import Alarm, Milestone, WatchOptions, WatchState
@@ -536,12 +535,6 @@ class WatchFile(JsonFile[WatchState]):
         plain = {part.name: values[part.name] for part in fields(WatchState)}
         options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
         state: WatchState = from_plain(WatchState, {**plain, "options": options})
-        kinds = states.ALARM
-        alarms = (
-            {name: from_plain(kinds[name], alarm[name]) for name in {**kinds, **alarm}}
-            for alarm in state.alarms
-        )
-        state = replace(state, alarms=tuple(alarms))
         _check_shape(state)
         return state
 
@@ -551,22 +544,11 @@ class WatchFile(JsonFile[WatchState]):
         options = {**asdict(state.options), "path": Path(path).as_posix()}
         periods = [{**vars(of), "parts": [*map(vars, of.parts)]} for of in state.periods]
         parts = {"options": options, "periods": periods, "marks": [*map(vars, state.marks)]}
+        parts["alarms"] = [*map(vars, state.alarms)]
         return {"schema": SCHEMA, **vars(state), **parts}
 
 
 # Alarms, of all marks so far: each new one is compared with every one before it.
-
-
-def _alarm(
-    kind: str,
-    quantity: Quantity,
-    when: tuple[int, str, str, int],
-    limits: Limits,
-    before: tuple[float, float] | None = None,
-) -> Alarm:
-    """Return what was found; `when` are the row, its period, the look, and the row since which."""
-    ends = float(limits.lower), float(limits.upper)
-    return dict(zip(states.ALARM, (kind, quantity.name, *when, *ends, before), strict=True))
 
 
 def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
@@ -584,7 +566,7 @@ def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) 
         name: np.array([mark.counts[name] for mark in marks], float) for name in state.groups
     }
     gaps, scores = quantities(state)
-    already_given = {(alarm["kind"], alarm["about"]) for alarm in state.alarms}
+    already_given = {(alarm.kind, alarm.about) for alarm in state.alarms}
     epsilon = np.full(len(marks), state.options.epsilon)
     counts_of = {metric: new.increments @ rate_parts(metric) for metric in state.options.watched}
     alarms = []
@@ -598,8 +580,8 @@ def _find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) 
             if kind == PASSED:
                 rows = counts_of[quantity.metric]
                 found = [_passed_from_start(quantity, state, new, rows, sums), *found]
-            alarms += sorted(filter(None, found), key=itemgetter("row"))[:1]
-    return sorted(alarms, key=itemgetter("row", "kind"))
+            alarms += sorted(filter(None, found), key=attrgetter("row"))[:1]
+    return sorted(alarms, key=attrgetter("row", "kind"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -670,7 +652,8 @@ def _alarm_since_marks(
             mark, limits = marks[stop[pair]], since.at(pair).limits(reach[start[pair]])
             before = None if kind == PASSED else (float(lower[pair]), float(upper[pair]))
             when = mark.row, mark.period, mark.look, marks[start[pair]].row
-            return _alarm(kind, quantity, when, limits, before)
+            ends = float(limits.lower), float(limits.upper)
+            return Alarm(kind, quantity.name, *when, *ends, before)
         return None
 
     for begin in range(len(state.marks), len(marks), _STOPS):
@@ -742,7 +725,8 @@ def _passed_from_start(
         if index is not None:
             event = new.events.iloc[rows[index]]
             when = int(event["row"]), str(event["period"]), new.look, 0
-            return _alarm(PASSED, gap, when, pair.at(index).limits(reach))
+            _, lower, upper = pair.at(index).limits(reach)
+            return Alarm(PASSED, gap.name, *when, float(lower), float(upper), None)
     return None
 
 

@@ -48,7 +48,7 @@ def gaps_now(state: WatchState) -> list[dict[str, Any]]:
     """
     gaps, _ = quantities(state)
     epsilon = state.options.epsilon
-    passed = {alarm["about"] for alarm in state.alarms if alarm["kind"] == PASSED}
+    passed = {alarm.about for alarm in state.alarms if alarm.kind == PASSED}
     limits = np.array([state.marks[-1].limits[gap.name] for gap in gaps], float)  # None: NaN
     delays = _delays(gaps, limits, state)
     table_rows = []
@@ -120,12 +120,12 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
 
 def _alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
     """Return what an alarm says."""
-    when = f"row {count(alarm['row'])}" + (f", {alarm['period']}" if alarm["period"] else "")
+    when = f"row {count(alarm.row)}" + (f", {alarm.period}" if alarm.period else "")
     return Finding(
-        alarm["kind"], "", alarm["about"], LARGE,
-        lower=alarm["lower"], upper=alarm["upper"], values=alarm["before"] or (),
-        bound=state.options.epsilon, n=alarm["row"],
-        scope=f"{_of_rows(alarm['since'])}, found at {when}",
+        alarm.kind, "", alarm.about, LARGE,
+        lower=alarm.lower, upper=alarm.upper, values=alarm.before or (),
+        bound=state.options.epsilon, n=alarm.row,
+        scope=f"{_of_rows(alarm.since)}, found at {when}",
     )  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
             "findings": [
                 asdict(said) | {"sentence": sentences.sentence_of(said)} for said in findings
             ],
-            "alarms": list(state.alarms),
+            "alarms": [*map(asdict, state.alarms)],
             "gaps": gaps,
             "rates": rates,
             "scores": scores,
@@ -286,7 +286,7 @@ def _rows(rows: float) -> str:
 
 def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> model.Gallery:
     """Return the charts of all gaps, those with an alarm first."""
-    alarmed = {alarm["about"] for alarm in state.alarms}
+    alarmed = {alarm.about for alarm in state.alarms}
     ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
     figures = [model.Figure(name, [_chart(name, state)]) for name in ordered]
     return model.Gallery(figures, _said("history", epsilon=state.options.epsilon))
@@ -303,8 +303,8 @@ def _chart(gap: str, state: WatchState) -> str:
         Series("", rows, value, BLUE, marked=False, band=np.array([value - lower, upper - value])),
     ]
     for alarm in state.alarms:
-        if alarm["about"] == gap:
-            place, said = [float(alarm["row"])], sentences.sentence_of(_alarm_finding(alarm, state))
+        if alarm.about == gap:
+            place, said = [float(alarm.row)], sentences.sentence_of(_alarm_finding(alarm, state))
             height = np.interp(place, rows, value)
             series.append(Series("", place, height, ORANGE, shape=1, filled=True, hint=said))
     return chart([Panel(series, "rows", "gap", from_zero="x")])[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -191,20 +191,30 @@ def drawn(marks: Sequence[Milestone]) -> list[Milestone]:
     return [*marks[:-1:apart], *marks[-1:]]
 
 
-# What was found, once, in plain values:
-#
-# - ``kind``: ``passed`` (a gap is beyond epsilon), ``changed`` (a gap is another than it was) or
-#   ``drifted`` (scores of a group are off by another amount than they were);
-# - ``about``: the name of the gap or of the group's scores;
-# - ``row``: the number of rows when it was found, with its ``period`` and ``look``;
-# - ``since``: the number of rows after which the evidence was counted, 0 for all rows;
-# - ``lower`` and ``upper``: the interval of the rows since then;
-# - ``before``: the interval of the rows up to there; None with ``passed``.
-Alarm: TypeAlias = Mapping[str, Any]
-ALARM: Mapping[str, Any] = {
-    "kind": str, "about": str, "row": int, "period": str, "look": str, "since": int,
-    "lower": float, "upper": float, "before": tuple[float, ...] | None,
-}  # fmt: skip
+@dataclass(frozen=True)
+class Alarm:
+    """What was found, once.
+
+    Attributes
+    ----------
+    kind : ``passed`` (a gap is beyond epsilon), ``changed`` (a gap is another than it was) or
+        ``drifted`` (scores of a group are off by another amount than they were).
+    about : the name of the gap or of the group's scores.
+    row : the number of rows when it was found, with its ``period`` and ``look``.
+    since : the number of rows after which the evidence was counted, 0 for all rows.
+    lower, upper : the interval of the rows since then.
+    before : the interval of the rows up to there; None with ``passed``.
+    """
+
+    kind: str
+    about: str
+    row: int
+    period: str
+    look: str
+    since: int
+    lower: float
+    upper: float
+    before: tuple[float, ...] | None
 
 
 @dataclass(frozen=True)

@@ -429,9 +429,9 @@ def test_it_does_not_matter_when_is_looked(watch):
     once = watch(table, "once", **PARITY)
     for stop in range(750, 1501, 50):
         often = watch(table[:stop], "often", **PARITY)
-    first = [[e for e in state.alarms if e["kind"] == "passed"][0] for state in (once, often)]
-    assert first[0]["since"] == first[1]["since"] == 0
-    assert abs(first[0]["row"] - first[1]["row"]) < 20  # the first group's share is that of a look
+    first = [[e for e in state.alarms if e.kind == "passed"][0] for state in (once, often)]
+    assert first[0].since == first[1].since == 0
+    assert abs(first[0].row - first[1].row) < 20  # the first group's share is that of a look
     assert json.dumps(once.marks[-1].counts) == json.dumps(often.marks[-1].counts)
 
 

@@ -8,10 +8,10 @@ over replications. Begin with `curves`.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.components.papers.black_box.estimation import released_pool, superclasses
+from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.files import atomic
@@ -205,9 +205,9 @@ class Pool(ABC):
         generator = rng(0, "active", self.name)
         return Queues.of(self.outcome, self.arm, generator, replications=replications)
 
-    @abstractmethod
     def arms(self, prior: str, strength: float, replications: int) -> Any:
         """Return the arms before any label, under a prior worth `strength` labels."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,20 +291,14 @@ class OutcomePool(Pool):
         return DirichletArms.of(alpha, self.sizes, replications=replications)
 
 
-@lru_cache
-def released(dataset: str) -> MulticlassScores:
-    """Return the released predictions of a data set."""
-    return released_pool(dataset)
-
-
 def by_class(dataset: str) -> ArmPool:
     """Return a pool whose arms are the predicted classes."""
-    return _pool(dataset, "class", released(dataset).prediction)
+    return _pool(dataset, "class", estimation.released_pool(dataset).prediction)
 
 
 def by_score(dataset: str) -> ArmPool:
     """Return a pool whose arms are ten bins of the score, of equal size."""
-    order = np.argsort(released(dataset).confidence, kind="stable")
+    order = np.argsort(estimation.released_pool(dataset).confidence, kind="stable")
     rank = np.argsort(order, kind="stable")
     return _pool(dataset, "score", rank * BINS // len(rank))
 
@@ -313,12 +307,12 @@ def by_superclass(dataset: str) -> ArmPool:
     """Return CIFAR-100's pool by superclass of the predicted class; others by class."""
     if dataset != "cifar100":
         return by_class(dataset)
-    scores = released(dataset)
-    return _pool(dataset, "superclass", superclasses(scores.classes)[scores.prediction])
+    scores = estimation.released_pool(dataset)
+    return _pool(dataset, "superclass", estimation.superclasses(scores.classes)[scores.prediction])
 
 
 def _pool(dataset: str, by: str, arm: Codes) -> ArmPool:
-    scores = released(dataset)
+    scores = estimation.released_pool(dataset)
     right = scores.correct.astype(np.int64)
     return ArmPool(f"{dataset} by {by}", arm, right, scores.confidence)
 

@@ -18,11 +18,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from fairbench.components.papers.active_assessment import assessment, tables
-from fairbench.components.papers.black_box.estimation import (
-    growing,
-    reliability_figure,
-    superclasses,
-)
+from fairbench.components.papers.black_box import estimation
 from fairbench.components.papers.engine.matching import Drawn, Effort
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.posterior import uniform
@@ -98,8 +94,8 @@ def figure_3_3(results: Path, effort: Effort) -> Drawn:
 
 def figure_3_5(results: Path, effort: Effort) -> Drawn:
     """Draw both cost matrices of CIFAR-100, classes in the order of their superclasses."""
-    classes = assessment.released(tables.COST_DATASET).classes
-    order = np.argsort(superclasses(classes), kind="stable")
+    classes = estimation.released_pool(tables.COST_DATASET).classes
+    order = np.argsort(estimation.superclasses(classes), kind="stable")
     figure, axes = _panels(list(tables.COSTS))
     for ax, costs in zip(axes, tables.COSTS.values(), strict=True):
         image = ax.imshow(costs(classes)[np.ix_(order, order)], cmap="viridis")
@@ -110,7 +106,10 @@ def figure_3_5(results: Path, effort: Effort) -> Drawn:
 
 def figure_3_6(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the most costly classes under both cost matrices."""
-    runs, scores = effort.choose(tables.COST_RUNS, 2, 2), assessment.released(tables.COST_DATASET)
+    runs, scores = (
+        effort.choose(tables.COST_RUNS, 2, 2),
+        estimation.released_pool(tables.COST_DATASET),
+    )
     for kind in tables.COSTS:
         asked = {
             f"{kind} costs, {m} most costly": tables.cost_question(kind, m) for m in tables.COST_TOP
@@ -132,8 +131,8 @@ def _least(
     if what == "calibrated":
         runs = effort.choose(100, 2, 2)
         pool_of, question = tables.calibrated_pool, tables.calibrated_question
-    for dataset, title in tables.DATASETS.items():
-        numbers = (1, tables.TOP[dataset])[:tops]
+    for dataset, title in estimation.NAMES.items():
+        numbers = (1, estimation.TOP[dataset])[:tops]
         asked = {f"{title}, {m} least {what}": question(m) for m in numbers}
         yield dataset, _ranks(pool_of(dataset), asked, methods, results, effort, runs)
 
@@ -158,10 +157,13 @@ figure_3_12 = partial(
 def figure_3_10(results: Path, effort: Effort) -> Drawn:
     """Draw reliability diagrams with priors worth 10 and 100 labels a bin."""
     for strength in (10.0, 100.0):
-        for dataset, title in tables.DATASETS.items():
-            pools = growing(assessment.released(dataset), dataset)
+        for dataset, title in estimation.NAMES.items():
+            pools = estimation.growing(estimation.released_pool(dataset), dataset)
             name = f"{title}, a prior worth {strength:g} labels"
-            yield f"{dataset}_{strength:g}", reliability_figure(pools, name, strength=strength)
+            yield (
+                f"{dataset}_{strength:g}",
+                estimation.reliability_figure(pools, name, strength=strength),
+            )
 
 
 def _ranks(

@@ -166,7 +166,7 @@ def errors(
 def _confusion(asked: _Request) -> Numbers:
     """Yield the errors of true labels, as the text has them, and those of the released code."""
     replications = asked.effort.choose(_RUNS[asked.dataset], 50, 2)
-    matrices = Matrices(assessment.released(asked.dataset))
+    matrices = Matrices(estimation.released_pool(asked.dataset))
     for (method, printed), published in product(TEXT.items(), (False, True)):
         runs = replications * (_MORE if published and method.prior == "uniform" else 1)
         found = errors(matrices, asked.dataset, method, published=published, replications=runs)
@@ -212,7 +212,7 @@ DEFINED = {
 
 def calibrated_pool(dataset: str, split: int | None = None) -> assessment.BinnedPool:
     """Return rows by predicted class: all, or the nine tenths of one of the code's splits."""
-    scores, name = assessment.released(dataset), f"{dataset} by class in bins"
+    scores, name = estimation.released_pool(dataset), f"{dataset} by class in bins"
     rows = np.arange(len(scores))
     if split is not None:
         name = f"{dataset} less a tenth" + f" {split}" * (split > 0)
@@ -262,8 +262,11 @@ def _least_calibrated(asked: _Request) -> Numbers:
 
     The code holds out one tenth of the rows, drawn once: its numbers are means over such draws.
     """
-    runs, percent = asked.effort.choose(100, 2, 2), 100 / len(assessment.released(asked.dataset))
-    for setting, m in (("top_1", 1), ("top_m", TOP[asked.dataset])):
+    runs, percent = (
+        asked.effort.choose(100, 2, 2),
+        100 / len(estimation.released_pool(asked.dataset)),
+    )
+    for setting, m in (("top_1", 1), ("top_m", estimation.TOP[asked.dataset])):
         for method, printed in DEFINED.items():
             pool, question = calibrated_pool(asked.dataset), calibrated_question(m)
             labels, error = asked.curves(pool, question, method, runs).reached("mrr")
@@ -348,7 +351,7 @@ def _pool(scores: MulticlassScores, name: str, place: Codes, codes: int) -> asse
 
 def cost_question(kind: str, m: int, dear: float = estimation.DEAR) -> assessment.Question:
     """Return the question of the m most costly predicted classes."""
-    price = np.unique(READINGS[kind](assessment.released(COST_DATASET).classes, dear))
+    price = np.unique(READINGS[kind](estimation.released_pool(COST_DATASET).classes, dear))
     return _cost_question(f"most costly {m}", price, {"mrr": _cost_rank(price, m)}, m)
 
 
@@ -389,7 +392,7 @@ def _costs(asked: _Request) -> Numbers:
 
     Settings are as printed, such as ``cost_type=human; relative_cost=10; top_m=1``.
     """
-    runs, scores = asked.effort.choose(COST_RUNS, 2, 2), assessment.released(COST_DATASET)
+    runs, scores = asked.effort.choose(COST_RUNS, 2, 2), estimation.released_pool(COST_DATASET)
     rows, thompson = every_price(scores), f"{PRIORS['scores']}_thompson"
     quick = {setting for setting in asked.settings if "relative_cost=10;" in setting}
     for setting in sorted(asked.effort.choose(asked.settings, quick, asked.settings)):
@@ -425,8 +428,6 @@ def _readings(printed: str, dear: float) -> Iterator[tuple[str, str]]:
 
 # The numbers of all tables.
 
-DATASETS = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
-TOP = {"cifar100": 10, "svhn": 3}
 FEWER = "100 runs"  # a cause, as is CODE
 # The released code's curves are read one place late: "20 labels" is after 30.
 _LATE = 10
@@ -474,7 +475,7 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Numbers:
     ----------
     rows : published numbers; the index is the place of each.
     """
-    for table, (dataset, title) in product(rows["table"].unique(), DATASETS.items()):
+    for table, (dataset, title) in product(rows["table"].unique(), estimation.NAMES.items()):
         published = rows[(rows["table"] == table) & rows["dataset"].str.startswith(title)]
         left_out = effort is Effort.QUICK and dataset == "svhn" and table in _LONG
         if published.empty or left_out:
@@ -526,7 +527,7 @@ def _worst(asked: _Request) -> Numbers:
     """Yield the percent of the labels at which the mean passes its goal."""
     pool, runs = assessment.by_class(asked.dataset), asked.replications
     share = 100 / len(pool.arm)
-    for m, (method, name) in product((1, TOP[asked.dataset]), TEXT.items()):
+    for m, (method, name) in product((1, estimation.TOP[asked.dataset]), TEXT.items()):
         coded, of = assessment.as_coded(method), {"method": name, "setting": f"top_m={m}"}
         for cause, run in {"": method, **({} if coded == method else {CODE: coded})}.items():
             curve = asked.curves(pool, worst_question(m), run)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,7 @@ def _priced(is_dear: Mask, dear: float) -> Floats:
 # The released predictions, and labels of a few rows at a time.
 
 
+@cache
 def released_pool(name: str) -> MulticlassScores:
     """Return the predictions that conf/scores/<name>.yaml describes.
 
@@ -171,6 +173,7 @@ def main(options: Options) -> None:
 
 
 NAMES = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
+TOP = {"cifar100": 10, "svhn": 3}  # how many of the extreme classes are asked for
 MARGIN = 0.05
 _FEW, _SOME = 100, 1000
 _NOTHING = 1e-6  # of a label: the frequentist estimate, and equal shares of what has no label
@@ -212,15 +215,15 @@ def reliability_figure(
     return figure
 
 
-def _classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
+def _classes_figure(pool: MulticlassScores, name: str, *, draws: int) -> Figure:
     """Draw every predicted class's ECE against its accuracy, the m at both ends in colour."""
-    accuracy, n = _accuracy(pool), len(pool.classes)
+    accuracy, n, title = _accuracy(pool), len(pool.classes), NAMES[name]
     diagram = reliability_diagram(pool.confidence, pool.correct, pool.prediction, n_groups=n)
     error = diagram.expected_calibration_error()
     ends = central_interval(diagram.calibration_error_draws(draws, rng(0, "classes", title)))
     figure, axes = _panels(1, width=5.6, height=4.6)
     ax = axes[0, 0]
-    order, m = np.argsort(accuracy.mean), _top(pool)
+    order, m = np.argsort(accuracy.mean), TOP[name]
     kinds = ((order[m:-m], GREY), (order[:m], ORANGE), (order[-m:], BLUE))
     bars = (_arms(accuracy.mean, accuracy.interval()), _arms(error, ends))
     for chosen, colour in kinds:
@@ -238,10 +241,6 @@ def _classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure
 def _accuracy(pool: MulticlassScores) -> Beta:
     """Return what all labels say of the accuracy of every predicted class."""
     return accuracy_posterior(pool.correct, pool.prediction, uniform(len(pool.classes)))
-
-
-def _top(pool: MulticlassScores) -> int:
-    return 10 if len(pool.classes) > 20 else 3
 
 
 def _density(ax: Axes, drawn: Floats, colour: str) -> None:
@@ -325,7 +324,7 @@ def figure_2_3(results: Path, effort: Effort) -> Drawn:
     accuracy = _accuracy(pool)
     drawn = accuracy.draws(draws, rng(0, "ranks", title))
     best, worst = (ranks(drawn, largest=largest) for largest in (True, False))
-    order, m = np.argsort(best["mean"]), _top(pool)
+    order, m = np.argsort(best["mean"]), TOP["cifar100"]
     figure, axes = _panels(3, width=3.6, height=4.2)
     ends = np.concatenate([order[:m], order[-m:]])[::-1]
     bars = _arms(best["mean"][ends], (best["lower"][ends], best["upper"][ends]))
@@ -386,7 +385,7 @@ def figure_2_6(results: Path, effort: Effort) -> Drawn:
 def figure_2_7(results: Path, effort: Effort) -> Drawn:
     """Draw every class's ECE against its accuracy."""
     draws = effort.choose(4000, 1000, 50)
-    yield from _each(lambda name, pool: _classes_figure(pool, NAMES[name], draws=draws))
+    yield from _each(lambda name, pool: _classes_figure(pool, name, draws=draws))
 
 
 def figure_2_8(results: Path, effort: Effort) -> Drawn:

@@ -80,9 +80,8 @@ def _of_populations(networks: str, seeds: int) -> pd.DataFrame:
             with one_thread():
                 posterior = tables.trained(rows, tables.TRAININGS[which], setting, seed)
                 members = tables.members_of(posterior, tested, seed)
-        place = {"dataset": which, "run": seed, "repeat": 0}
-        groups = tables.of_groups(members, fresh.target.to_numpy(float), fresh.sensitive)
-        found += [{**place, **row} for row in groups]
+        rows_of_groups = members, fresh.target.to_numpy(), fresh.sensitive
+        found += tables.of_groups(*rows_of_groups, dataset=which, run=seed)
     return pd.DataFrame(found)
 
 

@@ -231,8 +231,16 @@ def members_of(posterior: WeightPosterior, features: Array, seed: int) -> Array:
     return probabilities[..., 1].numpy().astype(float)
 
 
-def of_groups(members: Array, truth: Array, people: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """Yield each group's rates and mean uncertainties, equation (7), of every attribute."""
+def of_groups(
+    members: Array, truth: Array, people: pd.DataFrame, **place: object
+) -> Iterator[dict[str, object]]:
+    """Yield each group's rates and mean uncertainties, equation (7), of every attribute.
+
+    Parameters
+    ----------
+    place : the data set and the run that they are of.
+    """
+    place = {"repeat": 0, **place}
     parts = variance_decomposition(members)
     labels = members.mean(axis=0) > 0.5
     for attribute, groups in people.items():
@@ -245,7 +253,8 @@ def of_groups(members: Array, truth: Array, people: pd.DataFrame) -> Iterator[di
             found[f"{name}_uncertainty"] = sums / np.bincount(codes, minlength=len(names))
         for metric, values in found.items():
             for group, value in zip(names, values, strict=True):
-                yield {"attribute": attribute, "metric": metric, "group": group, "value": value}
+                named = {"attribute": attribute, "metric": metric, "group": group}
+                yield {**place, **named, "value": value}
 
 
 @cache
@@ -267,7 +276,8 @@ def trained_values(
         assert data.partition is not None and isinstance(data.features, pd.DataFrame)
         tested = data.features[data.partition.ne("train")]
         gains = (tested[["capital-gain", "capital-loss"]].to_numpy(float) > 0).any(axis=1)
-        return pd.DataFrame(_of_run(dataset, 0, gains.astype(float)[None], rows))
+        alone = gains.astype(float)[None]
+        return pd.DataFrame(of_groups(alone, rows.truth, rows.people, dataset=dataset, run="0"))
     training, setting = TRAININGS[dataset], CAUSES[cause] if cause else TEXT
     training = replace(training, hidden=(units,)) if units else training
     found: list[dict[str, object]] = []
@@ -275,14 +285,9 @@ def trained_values(
         for run in range(effort.choose(training.runs, 2, 1)):
             rows = rows_of(dataset, run, setting)
             posterior = trained(rows, training, setting, run)
-            found += _of_run(dataset, run, members_of(posterior, rows.tested, run), rows)
+            members, place = members_of(posterior, rows.tested, run), (rows.truth, rows.people)
+            found += of_groups(members, *place, dataset=dataset, run=str(run))
     return pd.DataFrame(found)
-
-
-def _of_run(dataset: str, run: int, members: Array, rows: Rows) -> list[dict[str, object]]:
-    place = {"dataset": dataset, "run": str(run), "repeat": 0}
-    groups = of_groups(members, rows.truth.astype(float), rows.people)
-    return [{**place, **row} for row in groups]
 
 
 # Our numbers, and what changes the ratios that are printed.

@@ -167,16 +167,6 @@ def test_the_codes_faults_are_in_its_rates_alone(one_pool, tmp_path):
     assert same["accuracy"].all() and not same["tpr"].any()
 
 
-def test_wide_priors_are_of_fewer_thirds():
-    asked = [("beta_calibration", scale) for scale in (1.0, 0.1, 5.0)]
-    plain, scaled, wide, counted = (
-        methods.size_of(methods.Method(*each), methods.TEXT, Effort.WHOLE)
-        for each in (*asked, ("frequentist",))
-    )
-    assert plain[0] == scaled[0] > wide[0] > 1
-    assert counted[1] > plain[1] > scaled[1] > 1 < wide[1]
-
-
 def test_a_coverage_that_never_varies_has_the_error_of_its_orders():
     rows = pd.DataFrame({"coverage": [100.0, 100.0], "orders": [5, 5]})
     found = methods.number(rows, coverage=True, runs=1000)

@@ -309,10 +309,8 @@ def test_uncertainty_fairness_is_the_ratio_of_the_groups_means():
     """Equations (8) and (27): U(D, f, G=0) / U(D, f, G=1), each a mean over the group's rows."""
     members = np.array([[0.5, 0.9, 0.8, 1.0]])
     people = pd.DataFrame({"group": pd.Categorical(["0", "0", "1", "1"])})
-    frame = pd.DataFrame(tables.of_groups(members, np.ones(4), people))
-    found = tables.ratios(
-        frame.assign(dataset="sd1", run="0", repeat=0), "sd1", "group", "aleatoric_uncertainty"
-    )
+    frame = pd.DataFrame(tables.of_groups(members, np.ones(4), people, dataset="sd1", run="0"))
+    found = tables.ratios(frame, "sd1", "group", "aleatoric_uncertainty")
     of_groups = (members * (1 - members)).reshape(2, 2).sum(axis=1)
     assert found.to_numpy() == pytest.approx([of_groups[0] / of_groups[1]])
 

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from fairbench.cli.command import Results
 from fairbench.comparison.runs import load_predictions
@@ -563,6 +562,8 @@ _MAKERS: dict[str, Callable[[_Request], Numbers]] = {
 }
 
 
+# Which group of people a model treats worst, in the first test fold of finished runs.
+
 RUNS = ("adult", "compas", "bank", "acs_income_sample")
 RATES: dict[str, assessment.Rate] = {
     "accuracy": assessment.accuracy,
@@ -574,32 +575,10 @@ SMALLEST, FEWEST_POSITIVES, LARGE = 30, 10, 100
 SURE, HALF, MARGIN = 0.95, 0.5, 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class _GroupPool:
-    """(n,) rows of a test fold: group, prediction, label, and the protected attribute's value."""
+def fold_of(dataset: str, results: Path) -> pd.DataFrame:
+    """Return the rows of the first test fold of the data set's finished baseline run.
 
-    name: str
-    groups: tuple[str, ...]
-    group: Codes
-    protected: NDArray[np.object_]
-    prediction: Codes
-    label: Codes
-
-    @property
-    def share(self) -> Floats:
-        """Return each group's share of positive predictions, (G,)."""
-        return np.bincount(self.group, weights=self.prediction) / np.bincount(self.group)
-
-    def rates(self, rate: assessment.Rate) -> Floats:
-        """Return the true rates of the groups, (G,)."""
-        arm = 2 * self.group + self.prediction
-        size = np.bincount(arm, minlength=2 * len(self.groups))
-        theta = np.bincount(arm, weights=self.label, minlength=len(size)) / np.maximum(size, 1)
-        return assessment.LowestRate(self.share, rate).rates(theta[None])[0]
-
-
-def pool(dataset: str, results: Path) -> _GroupPool:
-    """Return the first test fold of the data set's finished baseline run.
+    Columns are the group, the value of the protected attribute, the prediction and the label.
 
     Raises
     ------
@@ -609,58 +588,68 @@ def pool(dataset: str, results: Path) -> _GroupPool:
     finished = Catalogue(results)
     folder = next((each for each in finished if each.environment["name"] == name), None)
     if folder is None:
-        raise UserError(f"no finished run '{name}': make it with fairbench run dataset={dataset}")
+        words = f"fairbench run dataset={dataset} method=baseline"
+        raise UserError(f"no finished run '{name}': make it with {words}")
     run = load_predictions(folder)
     fold = run.repeats[0][0]
-    sensitive = run.people.sensitive.iloc[fold["rows"]].astype(str)
-    label = run.people.target.to_numpy()[fold["rows"]].astype(np.int64)
-    names = sensitive.agg(" x ".join, axis=1).to_numpy()
-    kept = pd.Series(label).groupby(names).agg(["size", "sum"])
-    kept = kept[(kept["size"] >= SMALLEST) & (kept["sum"] >= FEWEST_POSITIVES)]
-    inside = np.isin(names, kept.index)
-    codes = np.searchsorted(kept.index.to_numpy(), names[inside])
-    protected = sensitive[run.protect[0]].to_numpy(dtype=object)[inside]
-    return _GroupPool(
-        dataset, tuple(kept.index), codes, protected, fold["prediction"][inside], label[inside]
+    sensitive = run.people.sensitive.iloc[fold["rows"]].astype(str).reset_index(drop=True)
+    rows = (
+        sensitive[[run.protect[0]]]
+        .set_axis(["protected"], axis=1)
+        .assign(
+            group=sensitive.agg(" x ".join, axis=1),
+            prediction=fold["prediction"],
+            label=run.people.target.to_numpy(np.int64)[fold["rows"]],
+        )
     )
+    labels = rows.groupby("group")["label"]
+    large = labels.transform("size").ge(SMALLEST) & labels.transform("sum").ge(FEWEST_POSITIVES)
+    return rows[large]
 
 
-# A question of a pool: its name, its answer, the share of replications that is to answer, and what
-# returns numbers of labels and that share for a strategy.
+def rates_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the true `RATES` of the groups, with how many rows each has."""
+    right = rows["prediction"].eq(rows["label"]).groupby(rows["group"])
+    found = rows[rows["label"] == 1].groupby("group")["prediction"].mean()
+    return pd.DataFrame({"rows": right.size(), "accuracy": right.mean(), [*RATES][1]: found})
+
+
+# A question: its name, its answer, the share of replications that is to answer, and what returns
+# numbers of labels and that share for a strategy.
 _Question = tuple[str, str, float, Callable[[str], tuple[Floats, Floats]]]
 
 
-def _lowest(pool: _GroupPool, name: str) -> _Question:
+def _lowest(dataset: str, rows: pd.DataFrame, name: str) -> _Question:
     """Return the question which group has the lowest rate."""
-    reward = assessment.LowestRate(pool.share, RATES[name])
-    worst = int(pool.rates(RATES[name]).argmin())
+    group, true = rows["group"].astype("category").cat, rates_of(rows)[name]
+    share = rows.groupby("group")["prediction"].mean().to_numpy()
+    reward, worst = assessment.LowestRate(share, RATES[name]), int(true.argmin())
 
     def answered(held: active.BetaArms) -> Mask:
         return reward.rates(held.posterior.mean).argmin(axis=1) == worst
 
-    outcomes = pool.label, 2 * pool.group + pool.prediction, 2 * len(pool.groups)
-    seed = ("fairness", pool.name)
-    found = partial(_share_answering, outcomes, reward, seed, answered)
-    return f"lowest {name}", pool.groups[worst], SURE, found
+    arm = 2 * group.codes.to_numpy(np.int64) + rows["prediction"].to_numpy()
+    outcomes = rows["label"].to_numpy(), arm, 2 * len(share)
+    found = partial(_share_answering, outcomes, reward, ("fairness", dataset), answered)
+    return f"lowest {name}", true.index[worst], SURE, found
 
 
-def _gap(pool: _GroupPool) -> _Question:
+def _gap(dataset: str, rows: pd.DataFrame) -> _Question:
     """Return the question whether two groups of the protected attribute differ by the margin.
 
     The two are given; any row of one answers. A replication answers once the true one of the three
     regions has a mass of 95 %.
     """
-    worst, best, gap = extremes(pool)
-    inside = np.isin(pool.protected, [worst, best])
-    correct = (pool.label == pool.prediction)[inside].astype(np.int64)
+    worst, best, gap = extremes(rows)
+    both = rows[rows["protected"].isin([worst, best])]
     region, comparison = 2 if gap > MARGIN else 1, active.ComparisonReward(MARGIN)
 
     def answered(held: active.BetaArms) -> Mask:
         return comparison.regions(held)[:, region] >= SURE
 
-    outcomes = correct, (pool.protected[inside] == best).astype(np.int64), 2
-    seed = ("fairness gap", pool.name)
-    found = partial(_share_answering, outcomes, comparison, seed, answered)
+    correct, arm = both["label"].eq(both["prediction"]), both["protected"].eq(best)
+    outcomes = correct.to_numpy(np.int64), arm.to_numpy(np.int64), 2
+    found = partial(_share_answering, outcomes, comparison, ("fairness gap", dataset), answered)
     return f"gap over {MARGIN}", f"{worst} and {best}, {gap:.3f}", HALF, found
 
 
@@ -693,9 +682,9 @@ def _share_answering(
     return np.minimum(np.arange(len(seen)) * EVERY, rows).astype(float), np.array(seen)
 
 
-def extremes(pool: _GroupPool) -> tuple[str, str, float]:
+def extremes(rows: pd.DataFrame) -> tuple[str, str, float]:
     """Return the protected groups of least and most accuracy, and by how much they differ."""
-    right = pd.Series(pool.label == pool.prediction).groupby(pool.protected)
+    right = rows["label"].eq(rows["prediction"]).groupby(rows["protected"])
     accuracies = right.mean()[right.size() >= LARGE]
     gap = float(accuracies.max() - accuracies.min())
     return str(accuracies.idxmin()), str(accuracies.idxmax()), gap
@@ -703,24 +692,8 @@ def extremes(pool: _GroupPool) -> tuple[str, str, float]:
 
 def reached(labels: Floats, share: Floats, goal: float) -> float:
     """Return the labels from which on the share stays at the goal or above, or NaN."""
-    below = np.flatnonzero(share < goal)
-    after = 0 if len(below) == 0 else int(below[-1]) + 1
+    after = 1 + np.flatnonzero(share < goal).max(initial=-1)
     return float(labels[after]) if after < len(labels) else float("nan")
-
-
-def rows(pools: list[_GroupPool], folder: Path) -> Iterator[dict[str, object]]:
-    """Yield, for each data set, question and strategy, the labels that the answer takes.
-
-    A worst group counts as found when 95 % of the replications name it, a gap as answered when
-    half of them do.
-    """
-    for each in pools:
-        for question, group, goal, share in (*(_lowest(each, name) for name in RATES), _gap(each)):
-            found = {strategy: share(strategy) for strategy in STRATEGIES}
-            figure = _figure(found, f"{each.name}: {question} ({group})")
-            figure.savefig(folder / f"{each.name}_{question.replace(' ', '_')}.png")
-            needed = {strategy: reached(*curve, goal) for strategy, curve in found.items()}
-            yield {"dataset": each.name, "question": question, "group": group, **needed}
 
 
 def _figure(found: dict[str, tuple[Floats, Floats]], title: str) -> Figure:
@@ -741,22 +714,29 @@ def worst_group(options: Results) -> None:
     """How many labels say which group a model treats worst: strategies against random labelling.
 
     ``python -m papers.active_assessment.tables worst_group`` reads finished runs (``python run.py
-    dataset=adult`` and so on), whose first test fold is the pool. Groups are combinations of
-    all sensitive attributes with at least 30 rows and 10 positives. Asked are: which group has
-    the lowest accuracy, and the lowest true positive rate; and, of the attribute that the run
-    protects, do the accuracies of the worst and the best treated group differ by more than
-    0.05. For the first two, every label updates the same posteriors, of each group's two kinds
-    of prediction, whichever way rows are chosen (papers/active_assessment/assessment.py).
+    dataset=adult method=baseline`` and so on), whose first test fold is the pool. Groups are
+    combinations of all sensitive attributes with at least 30 rows and 10 positives. Asked are:
+    which group has the lowest accuracy, and the lowest true positive rate; and, of the attribute
+    that the run protects, do the accuracies of the worst and the best treated group differ by over
+    0.05. A worst group counts as found when 95 % of the replications name it, a gap as answered
+    when half of them do. For the first two, every label updates the same posteriors, of each
+    group's two kinds of prediction, whichever way rows are chosen
+    (papers/active_assessment/assessment.py).
     """
-    folder = options.results / "report" / "active"
+    folder, needed = options.results / "report" / "active", []
     folder.mkdir(parents=True, exist_ok=True)
-    pools = [pool(dataset, options.results) for dataset in RUNS]
-    for each in pools:
-        sizes = np.bincount(each.group)
-        print(f"\n{each.name}: {len(each.group):,} rows")
-        shown = {name: each.rates(rate).round(3) for name, rate in RATES.items()}
-        print(pd.DataFrame({"rows": sizes, **shown}, index=list(each.groups)).to_string())
-    table = pd.DataFrame(rows(pools, folder))
+    for dataset in RUNS:
+        rows = fold_of(dataset, options.results)
+        print(f"\n{dataset}: {len(rows):,} rows\n{rates_of(rows).round(3).to_string()}")
+        lowest = (_lowest(dataset, rows, name) for name in RATES)
+        for question, answer, goal, share in (*lowest, _gap(dataset, rows)):
+            found = {strategy: share(strategy) for strategy in STRATEGIES}
+            figure = _figure(found, f"{dataset}: {question} ({answer})")
+            figure.savefig(folder / f"{dataset}_{question.replace(' ', '_')}.png")
+            place = {"dataset": dataset, "question": question, "group": answer}
+            labels = {strategy: reached(*curve, goal) for strategy, curve in found.items()}
+            needed.append({**place, **labels})
+    table = pd.DataFrame(needed)
     table.to_csv(folder / "fairness.csv", index=False)
     print(f"\n{table.round(0).to_string(index=False)}")
 

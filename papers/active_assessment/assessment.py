@@ -31,7 +31,7 @@ from fairbench.inference.posterior import (
     reliability_diagram,
     uniform,
 )
-from fairbench_label.active import BetaArms, ComparisonReward, Lowest, Reward, choose
+from fairbench_label.active import BetaArms, ComparisonReward, Lowest, choose
 
 # Arms of several outcomes or bins, rates of arms, and queues whose rows are labelled in turn.
 #
@@ -456,7 +456,7 @@ class Question:
     """
 
     name: str
-    reward: Callable[[Any, Any], Reward]
+    reward: Callable[[Any, Any], Any]
     measures: Mapping[str, Measure]
     labels: int = 10**9
     plays: int = 1

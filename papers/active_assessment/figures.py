@@ -127,14 +127,14 @@ def _least(
     tops: int = 2,
 ) -> Drawn:
     """Draw the identification of the least accurate or calibrated class, and of the m least."""
-    pool_of, question, runs = assessment.by_class, tables.worst_question, 0
-    if what == "calibrated":
-        runs = effort.choose(100, 2, 2)
-        pool_of, question = tables.calibrated_pool, tables.calibrated_question
+    is_accuracy = what == "accurate"
+    question = tables.worst_question if is_accuracy else tables.calibrated_question
     for dataset, title in estimation.NAMES.items():
+        pool = assessment.by_class(dataset) if is_accuracy else tables.calibrated_pool(dataset)
         numbers = (1, estimation.TOP[dataset])[:tops]
         asked = {f"{title}, {m} least {what}": question(m) for m in numbers}
-        yield dataset, _ranks(pool_of(dataset), asked, methods, results, effort, runs)
+        runs = 0 if is_accuracy else effort.choose(100, 2, 2)
+        yield dataset, _ranks(pool, asked, methods, results, effort, runs)
 
 
 def _strengths(*labels: float) -> Iterator[assessment.Method]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -142,7 +143,7 @@ def errors(
     pool = matrices.pool(name, published=published)
     generator = rng(0, "active", name, "confusion", prior, strategy, published)
     strength = _NO_PRIOR if published and prior == "uniform" else CONFUSION_STRENGTH
-    reward = assessment.OutcomeEstimation(matrices.share)
+    reward: Any = assessment.OutcomeEstimation(matrices.share)  # Thompson's asks no moments
     error = matrices.published_error if published else matrices.error
 
     def choose(held: assessment.DirichletArms) -> Codes:

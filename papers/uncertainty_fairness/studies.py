@@ -67,7 +67,8 @@ def _of_populations(networks: str, seeds: int) -> pd.DataFrame:
 
     They are of a network trained on one population, on many rows of its kind.
     """
-    found, setting = [], tables.CAUSES.get(NETWORKS[networks], tables.TEXT)
+    setting = tables.CAUSES.get(NETWORKS[networks], tables.TEXT)
+    found: list[dict[str, object]] = []
     for which, seed in product(tables.DIRECTIONS, range(seeds)):
         fresh = kuzucu.load(Archive(download=False), which=which, n_samples=ROWS, seed=seed)
         rows, tested = tables.rows_of(which, seed, setting), onehot(fresh.features).astype(float)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from scipy.stats import beta
 from torch.nn.functional import log_softmax, nll_loss
 
@@ -232,7 +233,7 @@ def members_of(posterior: WeightPosterior, features: Array, seed: int) -> Array:
 
 
 def of_groups(
-    members: Array, truth: Array, people: pd.DataFrame, **place: object
+    members: Array, truth: NDArray[Any], people: pd.DataFrame, **place: object
 ) -> Iterator[dict[str, object]]:
     """Yield each group's rates and mean uncertainties, equation (7), of every attribute.
 
@@ -285,8 +286,8 @@ def trained_values(
         for run in range(effort.choose(training.runs, 2, 1)):
             rows = rows_of(dataset, run, setting)
             posterior = trained(rows, training, setting, run)
-            members, place = members_of(posterior, rows.tested, run), (rows.truth, rows.people)
-            found += of_groups(members, *place, dataset=dataset, run=str(run))
+            members = members_of(posterior, rows.tested, run)
+            found += of_groups(members, rows.truth, rows.people, dataset=dataset, run=str(run))
     return pd.DataFrame(found)
 
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.components.papers.black_box import estimation
-from fairbench.components.papers.engine.matching import Effort
 from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.files import atomic
 from fairbench.data.columns import MulticlassScores
@@ -246,19 +245,13 @@ class BinnedPool(Pool):
     """Rows in ten bins of the score, whose label shows whether the prediction is right."""
 
     score: Floats
-    correct: Floats
 
     def diagram(self, strength: float, *, midpoints: bool, labelled: bool) -> ReliabilityDiagram:
         """Return every arm's reliability diagram, of all labels or of none."""
-        correct = self.correct if labelled else np.full(len(self.arm), np.nan)
+        correct = self.outcome % 2 if labelled else np.full(len(self.arm), np.nan)
+        rows = self.score, correct, self.arm
         return reliability_diagram(
-            self.score,
-            correct,
-            self.arm,
-            n_groups=len(self.sizes),
-            bins=BINS,
-            strength=strength,
-            midpoints=midpoints,
+            *rows, n_groups=len(self.sizes), strength=strength, midpoints=midpoints
         )
 
     @cached_property
@@ -439,7 +432,6 @@ def _percent(estimate: Floats, truth: float) -> Floats:
 
 BATCHES, EVERY = 10, 10
 GOAL = 0.99
-_FIRST_LABELS = 60
 _RESAMPLED = 400
 
 
@@ -462,10 +454,10 @@ class Question:
     plays: int = 1
     every: int = EVERY
 
-    def within(self, effort: Effort) -> Question:
-        """Return the question, which the smallest effort asks of its first labels alone."""
-        first = replace(self, name=f"{self.name} first", labels=min(self.labels, _FIRST_LABELS))
-        return effort.choose(self, self, first)
+    def first(self, labels: int = 60) -> Question:
+        """Return the question of its first labels alone."""
+        few = min(self.labels, labels)
+        return replace(self, name=f"{self.name}, first {labels}", labels=few)
 
 
 @dataclass(frozen=True, eq=False)
@@ -658,14 +650,14 @@ class MostCostly:
 
     Attributes
     ----------
-    cost : (A, C) cost of each outcome of each arm's rows.
+    price : (C,) cost of each outcome.
     """
 
-    cost: Floats
+    price: Floats
 
     def expected(self, arms: DirichletArms, theta: Floats) -> Floats:
         """Return the expected cost under (R, A, C) outcome probabilities."""
-        return (self.cost * theta).sum(axis=-1)
+        return (self.price * theta).sum(axis=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ results/report/active/curves, those of the tables among them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -180,9 +179,7 @@ def _ranks(
     """
     figure, axes = _panels(list(asked))
     for ax, whole in zip(axes, asked.values(), strict=True):
-        few = min(whole.labels, _QUICK_LABELS)
-        quick = replace(whole, name=f"{whole.name} quick", labels=few)
-        question = effort.choose(whole, quick, whole.within(effort))
+        question = effort.choose(whole, whole.first(_QUICK_LABELS), whole.first())
         for method, colour in zip(methods, COLOURS, strict=False):
             of_table = method in assessment.TEXT or method == assessment.NO_PRIOR
             runs = replications or effort.choose(1000 if of_table else 200, 10, 2)

@@ -220,7 +220,7 @@ def calibrated_pool(dataset: str, split: int | None = None) -> assessment.Binned
         rows = np.sort(kept[int(HELD_OUT * len(scores)) :])
     score, correct = scores.confidence[rows], scores.correct[rows]
     outcome = 2 * bins_of_width(score, assessment.BINS) + correct.astype(np.int64)
-    return assessment.BinnedPool(name, scores.prediction[rows], outcome, score, correct)
+    return assessment.BinnedPool(name, scores.prediction[rows], outcome, score)
 
 
 def calibrated_question(m: int, *, published: bool = False) -> assessment.Question:
@@ -368,10 +368,8 @@ def _random_question(*tops: int, plays: int = 1) -> assessment.Question:
 def _cost_question(
     name: str, price: Floats, measures: dict[str, assessment.Measure], plays: int
 ) -> assessment.Question:
-    def reward(pool: assessment.OutcomePool, arms: object) -> assessment.MostCostly:
-        return assessment.MostCostly(np.broadcast_to(price, (len(pool.sizes), len(price))))
-
-    return assessment.Question(name, reward, measures, plays=plays, every=COST_EVERY)
+    reward = assessment.MostCostly(price)
+    return assessment.Question(name, lambda *_: reward, measures, plays=plays, every=COST_EVERY)
 
 
 def _cost_rank(price: Floats, m: int) -> assessment.Measure:
@@ -464,7 +462,8 @@ class _Request:
         self, pool: assessment.Pool, question: assessment.Question, method: Method, runs: int = 0
     ) -> assessment.Curves:
         """Return a method's learning curves."""
-        asked, runs = question.within(self.effort), runs or self.replications
+        asked = self.effort.choose(question, question, question.first())
+        runs = runs or self.replications
         return assessment.curves(pool, asked, method, self.folder, replications=runs)
 
 

@@ -114,9 +114,10 @@ def test_what_is_packed_has_all_rows_of_german():
 def test_packed_counts_are_those_of_the_algorithms():
     """The first cross-validation; of FERM's machines that of the one chosen."""
     archive_with(german.GERMAN)
-    for name in grid.FITTED:
+    for name in (*grid.FITTED, grid.RULE_APART):
         for algorithm, counts in grid.repeated(name, 0, 1).items():
             choices = grid.choices(algorithm)[: 1 if name == "FERM" else None]
+            choices = (name,) if name == grid.RULE_APART else choices
             for place, choice in enumerate(choices):
                 np.testing.assert_array_equal(counts[place, 0], grid.counts(algorithm, choice)[0])
 

@@ -49,13 +49,11 @@ from fairbench.reporting.document import model
 from fairbench.reporting.document.forms import finite, to_markdown
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.group_tables import named_table, sentence_of
-from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from fairbench_rank.approaches import (
     APPROACHES,
     ERROR,
     THRESHOLDS_NEED,
-    approach_table,
     read_approaches,
 )
 from fairbench_rank.leaderboard import (
@@ -483,11 +481,14 @@ class Options(Results):
 
 def main(options: Options) -> None:
     """Write the page."""
+    remarks: list[str] = []
 
     def further(
         document: model.Document, findings: Findings, runs: Sequence[Run]
     ) -> model.Document:
-        found = with_claims(findings, remarks=_remarks(runs, findings.values.table))
+        of_table = unequal_terms_of_table(findings.values.table)
+        remarks[:] = unequal_terms_remarks(runs) if runs else of_table
+        found = with_claims(findings, remarks=remarks)
         return add_claims(document, found, options.metric or GAPS[0])
 
     words = "" if options.results == _OWN else f" results={options.results}"
@@ -498,23 +499,12 @@ def main(options: Options) -> None:
     print_document(short)
     print(path)
     if options.docs:
-        runs = [] if options.results.is_file() else list(Catalogue(options.results))
+        table = read_approaches(options.out / APPROACHES)
         # Of each seed, the one of most runs first.
-        if runs:
-            seeds = [seed for seed, _ in Counter(run.seed for run in runs).most_common()]
-            own = ([run for run in runs if run.seed == seed] for seed in seeds)
-            by_seed = [approach_table(of_seed, among=runs) for of_seed in own]
-        else:
-            table = read_approaches(options.results)
-            seeds = table.drop_duplicates("run")["seed"].value_counts(sort=True).index
-            by_seed = [table[table["seed"] == seed].reset_index(drop=True) for seed in seeds]
-        found = with_claims(findings_of(by_seed[0]), remarks=_remarks(runs, by_seed[0]))
+        seeds = table.drop_duplicates("run")["seed"].value_counts(sort=True).index
+        by_seed = [table[table["seed"] == seed].reset_index(drop=True) for seed in seeds]
+        found = with_claims(findings_of(by_seed[0]), remarks=remarks)
         write_text(Path(options.docs), docs_page(found, by_seed))
-
-
-def _remarks(runs: Sequence[Run], table: pd.DataFrame) -> list[str]:
-    """Return the remarks on unequal terms by the options of runs, or by what a table names."""
-    return unequal_terms_remarks(runs) if runs else unequal_terms_of_table(table)
 
 
 if __name__ == "__main__":

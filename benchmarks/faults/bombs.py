@@ -31,7 +31,7 @@ import pyarrow as pa
 from openpyxl import Workbook
 from pyarrow import parquet
 
-from benchmarks.faults.commands import Place
+from benchmarks.faults.commands import RUN, Place
 from benchmarks.measure import ROOT, show
 from benchmarks.stored import laid_out, pack_of
 from fairbench.core.files import sealed, sealed_json, sha256, unsealed_json
@@ -139,8 +139,8 @@ def _tables(root: Path) -> Cases:
 def _results(root: Path) -> Cases:
     plain = Place(root / "plain")
     plain.root.mkdir()
-    if plain.run(0, "tracking=none").wait():
-        raise AssertionError("no run to begin with")
+    if (ended := given(plain.root, "run", *RUN, "tracking=none")).status:
+        raise AssertionError(ended.said)
     run = plain.runs[0]
     verbs = (
         ("store", "ls"), ("store", "show", run), ("report",), ("store", "pack", "out=new.zip"),

@@ -8,7 +8,6 @@ import json
 import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import traceback
 from collections import Counter
@@ -32,7 +31,7 @@ LISTED = json.loads(Path(__file__).with_name("hostile.json").read_text(encoding=
 
 @dataclass(frozen=True)
 class Place:
-    """A folder with results of some runs, from which commands are given."""
+    """A folder with results of some runs, in which commands are given."""
 
     root: Path
 
@@ -52,19 +51,6 @@ class Place:
         copy = replace(self, root=Path(shutil.copytree(self.root, self.root.with_name(name))))
         yield copy
         shutil.rmtree(copy.root)
-
-    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
-        """Start a command."""
-        return subprocess.Popen(
-            [sys.executable, *words], cwd=self.root, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1",
-                 **environment},
-        )  # fmt: skip
-
-    def run(self, seed: int = 0, *words: str) -> subprocess.Popen[str]:
-        """Start the command of a run."""
-        return self.start(str(ROOT / "run.py"), *RUN, f"seed={seed}", *words)
 
 
 def queued(process: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -86,32 +85,20 @@ def parts(rows: pd.DataFrame) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class _Sum:
-    """What came of some populations: all of their audits, and the population most often wrong."""
-
-    audits: int
-    share: float
-    failed: int
-    undecided: int
-    worst: Result
-
-    @classmethod
-    def of(cls, rows: pd.DataFrame) -> _Sum:
-        """Sum rows up."""
-        results, audits = _results(rows), int(rows["audits"].sum())
-        return cls(
-            audits,
-            100 * int(rows["wrong_pages"].sum()) / audits,
-            sum(result.failed for result in results),
-            sum(result.unsettled for result in results),
-            max(results, key=lambda result: result.share),
-        )
-
-
 def _results(rows: pd.DataFrame) -> list[Result]:
     columns = (rows[name] for name in ("kind", "population", "audits", "wrong_pages"))
     return [Result(*row) for row in zip(*columns, strict=True)]
+
+
+def _together(rows: pd.DataFrame) -> tuple[Result, Result, int, int]:
+    """Return all audits, the population most often wrong, how many failed and are undecided."""
+    results = _results(rows)
+    every = Result("all", "", *(sum(getattr(r, name) for r in results) for name in _COUNTS))
+    worst = max(results, key=lambda result: result.share)
+    return every, worst, sum(r.failed for r in results), sum(r.unsettled for r in results)
+
+
+_COUNTS = ("audits", "wrong")
 
 
 def _share(result: Result) -> str:
@@ -120,13 +107,13 @@ def _share(result: Result) -> str:
 
 
 def _summed(rows: pd.DataFrame) -> Sequence[str]:
-    of, large = _Sum.of(rows), rows[rows["large_gaps"] > 0]
+    (every, worst, failed, undecided), large = _together(rows), rows[rows["large_gaps"] > 0]
     return (
-        f"{of.audits:,}",
-        f"{of.share:.1f} %",
-        f"{of.failed}",
-        f"{of.undecided}",
-        *((_share(of.worst), of.worst.name) if of.worst.wrong else ("0.0 %", "-")),
+        f"{every.audits:,}",
+        f"{_percent(every.wrong, every.audits)} %",
+        f"{failed}",
+        f"{undecided}",
+        *((_share(worst), worst.name) if worst.wrong else ("0.0 %", "-")),
         _mean(rows["differences_found"]),
         *(_mean(large[name]) for name in ("large_gaps_found", "by_labels_alone")),
     )
@@ -138,14 +125,14 @@ def _mean(shares: pd.Series) -> str:
 
 def _in_short(rows: pd.DataFrame) -> Iterator[str]:
     """Yield the sentences that sum the populations up."""
-    of = _Sum.of(rows)
+    every, worst, failed, undecided = _together(rows)
     yield (
-        f"{len(rows)} populations, {of.audits:,} audits: {of.failed} populations failed, "
-        f"{of.undecided} are undecided."
+        f"{len(rows)} populations, {every.audits:,} audits: {failed} populations failed, "
+        f"{undecided} are undecided."
     )
     yield (
-        f"{of.share:.1f} % of all pages were wrong, and {100 * of.worst.share:.1f} % in the "
-        "population where this happened most often."
+        f"{_percent(every.wrong, every.audits)} % of all pages were wrong, and "
+        f"{100 * worst.share:.1f} % in the population where this happened most often."
     )
     large = rows[rows["by_labels_alone"] > 0]
     if len(large):
@@ -170,14 +157,14 @@ def promise(page: Path) -> Iterator[Sequence[str]]:
     """Yield the row of all findings in the table of what is promised, if there are figures."""
     rows = read_rows(page.with_suffix(".csv"), TEXTS)
     if len(rows):
-        of = _Sum.of(rows)
+        every, worst, failed, _ = _together(rows)
         yield (
             "All findings on the page of an audit together",
-            f"{len(rows)} settings, {of.audits:,} pages",
+            f"{len(rows)} settings, {every.audits:,} pages",
             "95 % of pages have no wrong finding",
-            f"{100 - of.share:.1f} % of pages; {of.failed or 'no'} setting{'s' * (of.failed > 1)} "
-            "failed",
-            f"{100 - 100 * of.worst.share:.1f} %",
-            of.worst.name,
+            f"{100 - _percent(every.wrong, every.audits):.1f} % of pages; {failed or 'no'} setting"
+            f"{'s' * (failed > 1)} failed",
+            f"{100 - 100 * worst.share:.1f} %",
+            worst.name,
             f"[Statements]({page.name})",
         )

@@ -83,7 +83,9 @@ def kinds() -> Iterator[Kind]:
 
 def _packed(plain: bytes) -> Iterator[Kind]:
     zstandard = partial(pa.compress, codec="zstd", asbytes=True)
-    packers = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard}
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard,
+    }  # fmt: skip
     for end, pack in packers.items():
         yield Kind(f"p.csv.{end}", pack(plain))
         yield Kind(f"p{end}.csv", pack(plain))

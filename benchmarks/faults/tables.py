@@ -312,14 +312,13 @@ RUN = ("learner=logistic_regression", "method=baseline", "split=kfold", "split.n
 LONGEST = 3000  # signs of a sentence that refuses
 TITLE = "All finished runs"
 Done = CompletedProcess[str]
-Start = Callable[[list[str], Path, Mapping[str, str]], Done]
 
 
 def main(number: int = 0) -> bool:
     """Try the first so many tables, all by default; print what came of them."""
     total, results = Total(), []
     with tempfile.TemporaryDirectory() as name:
-        for result in tried(CASES[: number or None], Path(name), start):
+        for result in tried(CASES[: number or None], Path(name)):
             results.append(result)
             kind = next(kind for kind, cases in KINDS.items() if result.case in cases)
             total[kind, "number"] += 1
@@ -340,12 +339,12 @@ def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> Done:
     return done
 
 
-def tried(cases: Sequence[Case], root: Path, start: Start) -> Iterator[Trial]:
+def tried(cases: Sequence[Case], root: Path) -> Iterator[Trial]:
     """Give each table to every verb, in a folder of its own, and yield what came of it."""
     for number, case in enumerate(cases):
         folder = root / f"case{number}"
         folder.mkdir()
-        trial = Trial(case, folder, case.write(folder).name, start)
+        trial = Trial(case, folder, case.write(folder).name)
         trial.carry_out()
         yield trial
 
@@ -357,7 +356,6 @@ class Trial:
     case: Case
     folder: Path
     file: str
-    start: Start
     taken: dict[str, bool] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     page: Path | None = None
@@ -381,7 +379,7 @@ class Trial:
 
     def _verb(self, verb: str, words: list[str]) -> Done | None:
         """Give a command; return what it printed if it took the table."""
-        done = self.start(words, self.folder, self.case.environment)
+        done = start(words, self.folder, self.case.environment)
         said, refusal = done.stdout + done.stderr, self.case.refusal(verb)
         if "Traceback" in said:
             self.wrong.append(f"{verb}: {said[said.index('Traceback') :].strip().splitlines()[-1]}")

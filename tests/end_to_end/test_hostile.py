@@ -15,7 +15,6 @@ from fairbench.core.errors import warn
 from fairbench.core.files import sealed_json
 from fairbench.core.text import label_notes
 from fairbench.results.runs import Run, read_environment, seal_run
-from tests import warm
 from tests.harness import run_folder
 
 SMALL = ("dataset=simulated", "dataset.n_samples=120", "tracking=none")
@@ -260,15 +259,11 @@ LABELS = (
 )  # fmt: skip
 
 
-def start(words, cwd, environment):
-    return warm.run(words, cwd=cwd, timeout=240, environment=dict(environment))
-
-
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
     case = tables.labelled("all at once", *LABELS, rows=len(LABELS) * 6)
     root = tmp_path_factory.mktemp("tables")
-    return next(tables.tried([case], root, start)), root
+    return next(tables.tried([case], root)), root
 
 
 @pytest.mark.thorough

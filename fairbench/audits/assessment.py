@@ -482,14 +482,14 @@ def assess(table: AuditTable, options: Options, *, only_findings: bool = False) 
         else gap
         for gap in gaps
     ]
-    metrics_if_alike = completion = None
+    metrics_if_alike = completed = None
     scores: Sequence[Row] = []
     if not only_findings:
         # What would change verdicts, and how many labels would settle what is open.
         if 0 < table.labels_known < len(table):
-            completion = rows.completion(seed)
-        if completion is not None:
-            metrics_if_alike, if_alike = rows.evaluate(evaluator, seed, completion.counts)
+            completed = rows.completion(seed)
+        if completed is not None:
+            metrics_if_alike, if_alike = rows.evaluate(evaluator, seed, completed)
             gaps = _with_supposed(gaps, if_alike)
         by_name = {of_groups.attribute: of_groups for of_groups in counts}
         gaps = [gap.tipped(by_name[gap.attribute], risk) for gap in gaps]
@@ -526,9 +526,7 @@ def _evaluate(
     Labels are completed from the scores where there are none at all. What needs no label is counted
     then as if all decisions were right.
     """
-    completed = None
-    if table.of_scores:
-        completed = rows.supposed(seed)
+    completed = rows.completion(seed) if table.of_scores else None
     if not table.of_decisions:
         metrics, counts = rows.evaluate(evaluator, seed, completed, counts_alone=counts_alone)
         if not table.of_scores:

@@ -69,16 +69,18 @@ class SomeLabels:
         """The number of rows with a label, each counted as often as it comes."""
         return len(self.known) if self.times is None else int(self.times[self.known].sum())
 
-    def supposed(self, seed: int) -> Floats:
-        """Return draws (T, G, 4) of all rows' counts if scores are the probabilities of labels."""
-        return few_labels.plug_in_draws(self._by(self.cells), rng(seed, "completion"))
+    def completion(self, seed: int) -> Floats | None:
+        """Return draws (T, G, 4) of the counts of all rows, whose missing labels scores foretell.
 
-    def completion(self, seed: int) -> few_labels.CalibrationPosterior | None:
-        """Return what few labels say of all rows if scores are calibrated alike; None of many."""
+        Without labels, scores are taken for true probabilities. None without scores, and where
+        labels are so many that scores say little more.
+        """
         if self.score is None:
             return None
         table, generator = self._by(self.cells), rng(seed, "completion")
-        return few_labels.calibrated(table, generator, few_labels.SIGNED)
+        if len(self.known):
+            return few_labels.calibrated_draws(table, generator)
+        return few_labels.plug_in_draws(table, generator)
 
     def evaluate(
         self,

@@ -954,17 +954,18 @@ MOST_CALIBRATED, MOST_BY_GROUP = 1000, 10_000
 _LARGE_POOL = 50_000
 
 
-def calibrated(
-    table: PartlyLabelled, generator: np.random.Generator, model: Calibration
-) -> CalibrationPosterior | None:
-    """Return the posterior of the counts of all rows; None where labels are too many to need it."""
+def calibrated_draws(table: PartlyLabelled, generator: np.random.Generator) -> Floats | None:
+    """Return draws (T, G, 4) of the counts of all rows, if groups' scores are calibrated alike.
+
+    None where there are so many labels that the draws would say little more than these.
+    """
     labels = len(table.labelled)
     if labels > MOST_CALIBRATED or labels * table.n_groups > MOST_BY_GROUP:
         return None
     if len(table.score) > _LARGE_POOL:
         # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
         table = replace(table, score=np.round(table.score, 4))
-    return CalibrationPosterior.of(table, generator, model=model)
+    return CalibrationPosterior.of(table, generator, model=SIGNED).counts
 
 
 def union(cells: pd.Series, labels: pd.Series) -> Floats:

@@ -71,9 +71,7 @@ def check_bands(cuts: Iterable[str], option: str = "group") -> None:
     for cut in cuts:
         name, _, spec = cut.rpartition(":")
         parts, why = _QUANTILES.fullmatch(spec), ""
-        if not _BANDED.fullmatch(cut):  # only a stored state may hold such
-            why = "bands are a column and limits, such as age:25,40,62"
-        elif parts and not 2 <= int(parts[1][:5]) <= _MOST_PARTS:
+        if parts and not 2 <= int(parts[1][:5]) <= _MOST_PARTS:
             why = f"name 2 to {_MOST_PARTS} parts, such as {name}:quantiles(4)"
         elif not parts and (np.diff([float(limit) for limit in spec.split(",")]) <= 0).any():
             why = f"the limits of bands rise, such as {name}:25,40,62"
@@ -95,8 +93,6 @@ def with_bands(frame: pd.DataFrame, cuts: Iterable[str], file: str) -> pd.DataFr
     changed = {}
     for cut in cuts:
         name, _, spec = cut.rpartition(":")
-        if cut in frame:
-            raise UserError(said("data", "bands_or_column", file=file, cut=cut, name=name))
         text = frame[name].astype(str).str.strip().where(frame[name].notna(), "")
         try:
             values = numbers(frame.assign(**{name: text}), name, file, missing="")

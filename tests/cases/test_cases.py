@@ -15,7 +15,6 @@ from fairbench.components.datasets import table
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.data.features import Encoder, Encoding
-from fairbench_rank.sources import benchmark_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pandas and MLflow warn of themselves
 DRAW = np.random.default_rng(0)
@@ -77,13 +76,6 @@ def test_21_runs_and_audits_read_one_number_alike(tmp_path):
     right = [0.5118, 0.9505, 0.1204, 0.4]
     assert loaded(path).features["score"].tolist() == right
     assert read_audit_table(options).score.tolist() == right
-
-
-def test_24_a_folder_of_logs_of_inspect_is_told_the_way_that_leaves_none_out(tmp_path):
-    for name, samples in (("whole", '[{"id": 1}]'), ("cancelled", "null")):
-        (tmp_path / f"{name}.json").write_text(f'{{"eval": {{}}, "samples": {samples}}}')
-    with pytest.raises(UserError, match=r"is a log of inspect_ai: .*samples_df, and rank that"):
-        benchmark_scores(tmp_path)
 
 
 def test_unknown_and_an_empty_cell_are_one_group(tmp_path):

@@ -228,16 +228,15 @@ def groups_of(
     """
     codes, values = each_value(_named(text), str)
     names = in_order(set(values))
-    holds = f"holds {len(names)} different"
     banded = f"{option}={column.name}:quantiles(4)"
-    bands = f"{option}={column.name}:25,40,62 or {banded.partition('=')[2]}"
-    hint = f": make bands of them, such as {bands}" if _are_quantities(names) else ""
+    hint = ""
+    if _are_quantities(names):
+        most, ways = MOST_GROUPS, f"{option}={column.name}:25,40,62 or {banded.partition('=')[2]}"
+        hint = f": make bands of them, such as {ways}"
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
-        fault = f"{holds} values{only}; a {option} column has 2 to {most}{hint}"
-        raise column.question(fault, banded) if hint else column.fault(fault)
-    if len(names) > MOST_GROUPS and hint:
-        raise column.question(f"{holds} numbers, which are no groups yet{hint}", banded)
+        has = f"holds {len(names)} different values{only}; a {option} column has 2 to {most}{hint}"
+        raise column.question(has, banded) if hint else column.fault(has)
     group_codes = pd.Index(names).get_indexer(values)[codes]
     # Who states no group is nobody's reference.
     stated = [not is_missing_name(name) for name in names]

@@ -186,7 +186,7 @@ def test_python_is_asked_the_same_and_one_question_stands_alone(loans):
     with pytest.raises(OpenQuestions, match=r"(?s)^3 things.*give scale=percent positive=repaid"):
         fairbench.audit(loans, **asked)
     clear = {"positive": "repaid", "favourable": "repaid", "scale": "percent", "name": "loans"}
-    said = "loans: column 'age' holds 62 different numbers, which are no groups yet: "
+    said = "loans: column 'age' holds 62 different values; a group column has 2 to 50: "
     assert why_not(loans, **asked, **clear).startswith(said)
 
 

@@ -280,7 +280,6 @@ def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence
 # Rankings by scores.
 
 TOP, EXPOSURE = "top", "exposure"
-_LONG = ("value", "lower", "upper", "n")
 _LENGTHS = 40  # of the first places
 
 
@@ -342,7 +341,7 @@ def _audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         pictures=[Section("Who is first", curves)],
         unseen=["Whether scores are right was not looked at, only who stands where."],
         todo_if_open="Read what stays open, and rank more rows for what matters most.",
-        figures=_in_long_form(shares).to_dict("records"),
+        figures=shares.to_dict("records"),
     )
 
 
@@ -388,21 +387,6 @@ def shares_of_places(
         sure = {"below": below, "surely": (lower > 1) | (upper < 1)}
         tables_of_kinds.append(pd.DataFrame(about | counts | share | ratio | sure))
     return pd.concat(tables_of_kinds, ignore_index=True)
-
-
-def _in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
-    """Return shares and ratios, of what `shares_of_places` returns, one per row.
-
-    Returns
-    -------
-    metric, such as ``top_share``, attribute, group, value, lower, upper and n, the group's rows.
-    """
-    long = []
-    for name in ("share", "ratio"):
-        columns = dict(zip((name, f"{name}_lower", f"{name}_upper", "rows"), _LONG, strict=True))
-        of_name = shares.rename(columns=columns).assign(metric=shares["kind"] + f"_{name}")
-        long.append(of_name[["metric", "attribute", "group", *_LONG]])
-    return pd.concat(long).sort_index(kind="stable")
 
 
 def first_places(top: float, *, of_each: bool) -> str:

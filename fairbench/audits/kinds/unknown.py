@@ -290,10 +290,8 @@ def _audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         table, options, WHOEVER, lambda asked, rate: _bounded_gap(asked, names, ends[rate], risk)
     )
     every_rate = pd.concat(rates, ignore_index=True)
-    by_group = every_rate.dropna(subset="lowest").sort_values(
-        "group", key=lambda groups: groups.map(names.index), kind="stable"
-    )
-    by_group["metric"] = by_group["metric"].map(table.direction.rate_name)
+    named = every_rate["metric"].map(table.direction.rate_name)
+    shown_rates = every_rate.assign(metric=named).dropna(subset="lowest")
     what = (
         f"{names[1]}'s rate minus that of {names[0]}"
         if len(names) == 2
@@ -302,7 +300,7 @@ def _audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     shown_gaps = [{**gap, "verdict": _verdict(gap["verdict"])} for gap in gaps]
     tables = [
         named_table("unknown", "proxy_gaps", shown_gaps, size=what),
-        named_table("unknown", "proxy_rates", by_group.to_dict("records")),
+        named_table("unknown", "proxy_rates", shown_rates.to_dict("records")),
     ]
     return Audit.of(
         table,

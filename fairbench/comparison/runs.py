@@ -523,7 +523,7 @@ class _PairComparison:
         labels = _labels_of(self.runs[0].people, self.settings.protect or self.runs[0].protect)
         _check_folds(self.runs, repeats)
 
-        def pooled(count: Callable[..., Floats], *runs: RunPredictions) -> Floats:
+        def pooled(count: Callable[..., NDArray[Any]], *runs: RunPredictions) -> NDArray[Any]:
             folds = ([run.repeats[repeat] for run in runs] for repeat in repeats)
             return np.stack([count(*of_repeat).sum(axis=0) for of_repeat in folds])
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.text import quoted, some_of
 from fairbench.data.dataset import check_combinable, combine
@@ -101,11 +101,11 @@ class Stratified:
         shares = registry.shares_of(rates, self.counts)
         return dict(zip(rates, map(gaps.StandardisedRates.of, *shares), strict=True))
 
-    def left_out(self, rate: registry.Rate, pairs: Sequence[tuple[int, int]]) -> list[str]:
-        """Return the strata that have rows, but not of both groups of each of the pairs."""
+    def left_out(self, rate: registry.Rate, pairs: Mask) -> list[str]:
+        """Return the strata that have rows, but not of both groups of each of the pairs (G, G)."""
         has_rows = self.rows(rate) > 0
-        missing = ~np.all([has_rows[g] & has_rows[other] for g, other in pairs], axis=0)
-        missing &= has_rows.any(axis=0)
+        shared = has_rows[:, None] & has_rows[None]
+        missing = np.asarray(has_rows.any(axis=0) & (~shared & pairs[..., None]).any(axis=(0, 1)))
         return [name for name, out in zip(self.strata, missing, strict=True) if out]
 
     def weakest(
@@ -122,13 +122,15 @@ class Stratified:
             compared = [pair for pair in pairs if rates.rows[pair]]
             if not compared:
                 return 0, self._why_no_rows(rate, pairs[0])
+            are_compared = np.zeros(rates.value.shape, bool)
+            are_compared[tuple(zip(*compared, strict=True))] = True
             both_ways = [*compared, *((other, g) for g, other in compared)]
             fewest.append(min((int(rates.rows[pair]), self.groups[pair[0]]) for pair in both_ways))
             if len(compared) < len(pairs):
                 lacking = next(pair for pair in pairs if not rates.rows[pair])
                 why = self._why_no_rows(rate, lacking)
                 reasons.append(f"without a pair of groups: {why}")
-            elif names := self.left_out(rate, compared):
+            elif names := self.left_out(rate, are_compared):
                 # The share of these people that comparisons are of.
                 covered = min(rates.covered[pair] for pair in compared)
                 without = some_of(list(map(quoted, names)))

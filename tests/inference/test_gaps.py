@@ -349,7 +349,7 @@ def test_no_interval_excludes_its_own_point(seed, largest):
 
 def test_groups_that_share_no_stratum_are_not_compared():
     rates = gaps.StandardisedRates.of(np.array([[3, 0], [0, 2]]), np.array([[10, 0], [0, 10]]))
-    assert not rates.compared().any()
+    assert not rates.compared().any() and not rates.compared(11).any()
     gap, ahead = gaps.largest_difference([rates], [rates.compared()])
     assert np.isnan([rates.value[0, 1], *gap, *ahead.ravel()]).all()
 
@@ -357,7 +357,7 @@ def test_groups_that_share_no_stratum_are_not_compared():
 def test_samples_are_taken_side_by_side():
     def widest(hits, size):
         rates = gaps.StandardisedRates.of(hits, size)
-        return gaps.largest_difference([rates], [rates.compared()])[0]
+        return gaps.largest_difference([rates], [rates.compared(5)])[0]
 
     samples = [random_counts(seed) for seed in range(3)]
     together = widest(*map(np.stack, zip(*samples, strict=True)))

@@ -33,7 +33,8 @@ def same_rate(
 
     Parameters
     ----------
-    successes, sizes, other_successes, other_sizes : counts whose shapes broadcast.
+    successes, sizes, other_successes, other_sizes : counts whose shapes broadcast; they are rounded
+        to whole ones, such as weighted counts.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def same_rate(
     from scipy.stats import hypergeom  # takes a third of a second, which others do without
 
     counts = (successes, sizes, other_successes, other_sizes)
-    y, n, z, m = (np.asarray(count, np.float64) for count in counts)
+    y, n, z, m = (np.round(np.asarray(count, np.float64)) for count in counts)
     given = hypergeom(n + m, y + z, n)
     at = given.pmf(y) / 2
     tail = np.minimum(given.cdf(y) - at, given.sf(y) + at)

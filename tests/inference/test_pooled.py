@@ -130,6 +130,7 @@ def test_tests_of_equal_rates_are_twice_the_smaller_tail_of_fishers():
     at, below = ways[y] / 2, ways[:y].sum()
     expected = 2 * min(below + at, ways.sum() - below - at) / ways.sum()
     assert pooled.same_rate(y, n, z, m) == pytest.approx(expected)
+    assert pooled.same_rate(y + 0.2, n - 0.4, z, m) == pytest.approx(expected)
     both = pooled.differs_from_rest([[y, z]], [[n, m]])
     assert both == pytest.approx(np.full((1, 2), expected))
     # Of large, empty and impossible counts.

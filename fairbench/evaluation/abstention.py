@@ -113,7 +113,7 @@ def _add_curves(
         names: Sequence[str], value: Floats, n: NDArray[Any], ends: Any, why: Any, **options: Any
     ) -> None:
         """Add metrics at every rate, (M, K, S) or (K, S, G), undefined for a reason."""
-        status = Statuses.ok(value.shape, reason=lacking)
+        status = Statuses.ok(value.shape)
         status.flag(np.isnan(value), "undefined", why)
         table.add(
             [f"{prefix}_{name}" for name in names for _ in settings],
@@ -123,6 +123,7 @@ def _add_curves(
             setting=[*settings] * len(names),
             interval=(NAN, NAN) if lacking or not table.frequentist else ends,
             status=status,
+            lacking=lacking,
             **options,
         )
 

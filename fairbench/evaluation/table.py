@@ -409,6 +409,7 @@ class MetricTable:
         interval: tuple[ArrayLike, ArrayLike] = (NAN, NAN),
         status: Statuses | None = None,
         bounded: bool = False,
+        lacking: str = "",
         needed: str | Callable[..., str] | None = None,
         is_row: Mask | None = None,
         fewest: ArrayLike | None = None,
@@ -427,6 +428,8 @@ class MetricTable:
         status : whether each value can be relied on; all by default.
         bounded : whether the interval holds where there is no value, too: over a rate of 0 there
             is no ratio, but one that it exceeds.
+        lacking : why a value with the status ok has no interval; by default, the metric's own
+            reason.
         needed : why a value that has no interval is insufficient, or a function that returns the
             reason for the value at an index; the papers' evaluation has no such intervals. None
             of values that do without one.
@@ -468,7 +471,8 @@ class MetricTable:
                 lower, upper = (np.where(width_zero, NAN, limit) for limit in (lower, upper))
             unexplained = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
             if unexplained.any():
-                why = list(map(without_interval, names, statistics))
+                why = [lacking or without_interval(*about)
+                       for about in zip(names, statistics, strict=True)]  # fmt: skip
                 statuses.reason[unexplained] = _texts(why)[np.nonzero(unexplained)[0]]
         rows = None if is_row is None else _shaped(is_row, shape)
         about = names, statistics, settings, attribute, tuple(groups), np.array(self.splits)

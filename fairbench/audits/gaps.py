@@ -444,7 +444,7 @@ def _standardised_gap(
         signed=len(groups) == 2 and gap.is_whole,
         may_be_small=is_complete and (not few or bool(has_enough.all())),
         covered=float(rates.covered[pairs_compared].min()),
-        alone=counted.left_out(rate, [*zip(*pairs_compared.nonzero(), strict=True)]),
+        alone=counted.left_out(rate, pairs_compared),
     )
 
 

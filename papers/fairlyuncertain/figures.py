@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich import box
 from scipy.stats import norm
 
 from fairbench.components.papers import PAPERS, print_table, run_main
@@ -106,7 +105,7 @@ def same_interval(options: SameIntervalOptions) -> None:
         rows.append((name, *numbers, f"{found.near:.0%}"))
     title = f"one mean, one {LEVEL:.0%} interval, two sds: {options.draws} draws"
     headings = ("", "mean", "interval", "sd", "printed", f"within {NEAR} of the mean")
-    print_table(title, headings, rows, box=box.HEAVY_HEAD)
+    print_table(title, headings, rows)
 
 
 # Figures of people: ranges, and features of the rows kept.

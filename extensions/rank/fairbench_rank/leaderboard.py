@@ -276,8 +276,7 @@ def _counts(findings: Findings) -> dict[str, str]:
 
 def _basis_sentences(findings: Findings) -> list[str]:
     """Return the basis of the answer, and how it is to be read."""
-    ranks = [standings.ranks_sentence(findings)] if findings.standings else []
-    few = standings.few_tasks_sentences(findings)
+    ranks, few = standings.ranks_sentences(findings), standings.few_tasks_sentences(findings)
     basis = _tell("basis", **_counts(findings))
     return [basis, *ranks, _tell("mean_over_families"), *few, *findings.notes]
 
@@ -371,7 +370,7 @@ def _ellipse(point: Point) -> np.ndarray:
 
 def ranks_section(findings: Findings, first: str) -> model.Section:
     """Return the ranking in every metric, that of `first` and of the error open."""
-    about = [_tell("approach"), _tell("compared"), standings.ranks_sentence(findings)]
+    about = [_tell("approach"), _tell("compared"), *standings.ranks_sentences(findings)]
     blocks: list[model.Block] = [model.Items(about)]
     for standing in findings.standings:
         direction = getattr(find(standing.metric), "direction", "")

@@ -261,11 +261,9 @@ def _summary(table: ScoreTable, rankings: Sequence[Ranking]) -> model.ExecutiveS
         told = ((of.scores.score, line) for of in rankings for tell in tellers for line in tell(of))
         return [f"{score}: {line}" if several else line for score, line in told]
 
-    told_of_new = any(answer.new is not None for answer in rankings)
-    words, unseen = "all scores" if several else "", map(ranking.unseen_in_words, rankings)
     return model.ExecutiveSummary(
         of_each(ranking.found_sentences, ranking.new_task_sentences, ranking.fresh_sentences),
-        sure=[ranking.simultaneous_sentences(words, on_new_tasks=told_of_new, unseen=unseen)],
+        sure=[ranking.simultaneous_sentences(rankings)],
         todo=of_each(partial(ranking.resolving_sentences, cells=_cells(table))),
         still_open=of_each(ranking.open_sentences),
         key_figures=None if several else rank_table(leading, leading.rows()[:NAMED], short=True),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from math import ceil, inf, isfinite, isnan, nan
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -623,27 +623,20 @@ def resolving_sentences(answer: Ranking, cells: str = "splits") -> list[str]:
     return sentences_of(_PAGE, said, **values)
 
 
-def unseen_in_words(answer: Ranking) -> tuple[float, str]:
-    """Return the share of units that statements leave out, and a sentence that says so.
-
-    They are 0 and empty if nothing is left out.
-    """
+def unseen_in_words(answer: Ranking) -> str:
+    """Return a sentence on the share of units that statements leave out; empty if there is none."""
     share = ceil(1000 * answer.unseen) / 10  # rounded up: it would not hold for less
     said = _tell("unseen", share=share, answer=answer, units=units_in_words(answer))
-    return answer.unseen, said * bool(share)
+    return said * bool(share)
 
 
-def simultaneous_sentences(
-    scores: str = "", *, on_new_tasks: bool, unseen: Iterable[tuple[float, str]] = ()
-) -> str:
-    """Return the sentences on which statements are simultaneous.
+def simultaneous_sentences(rankings: Sequence[Ranking], all_scores: str = "all scores") -> str:
+    """Return the sentences on which statements of some rankings are simultaneous.
 
-    Parameters
-    ----------
-    scores : a phrase such as "all scores", if there are several; empty for one.
-    on_new_tasks : whether there are probabilities on new tasks.
-    unseen : what :func:`unseen_in_words` returns for each score; the largest share holds for all.
+    The largest share that any leaves out holds for all.
     """
-    shared = _tell("simultaneous", scores=f" of {scores}" if scores else "", wrong=WRONG)
-    left_out, estimates = max(unseen, default=(0.0, ""))[1], _tell("estimates") * on_new_tasks
-    return " ".join(filter(None, [shared, left_out, estimates]))
+    scores = f" of {all_scores}" if rankings[1:] else ""
+    unseen = unseen_in_words(max(rankings, key=attrgetter("unseen")))
+    estimates = _tell("estimates") if any(answer.new for answer in rankings) else ""
+    shared = _tell("simultaneous", scores=scores, wrong=WRONG)
+    return " ".join(filter(None, [shared, unseen, estimates]))

@@ -404,9 +404,6 @@ def is_out_of_reach(plan: Mapping[str, Any]) -> bool:
     return bool(abs(plan["difference"]) < plan["floor"])
 
 
-_SHOWN = 5  # approaches that a sentence names
-
-
 def _resolving_document(
     answer: ranking.Ranking, rounds: Sequence[Round], noise: Sequence[TaskNoise], reason: str
 ) -> Document:
@@ -428,7 +425,7 @@ def _resolving_document(
         "best": len(best),
         "approaches": len(answer.methods),
         "before": len(rounds[0].best),
-        "names": ranking.join_words(best),
+        "names": ranking.first_names(best),
         "fits": sum(each.fits for each in further),
         "time": timedelta(seconds=round(sum(each.seconds for each in further))),
         "wrong": ranking.WRONG,
@@ -439,7 +436,7 @@ def _resolving_document(
     }
     found = {
         "found": True,
-        "these": 1 < len(best) <= _SHOWN,
+        "these": len(best) > 1,
         "one": len(best) == 1,
         "fits" if further else "no_fits": True,
     }

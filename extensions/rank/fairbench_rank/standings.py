@@ -153,7 +153,7 @@ class MetricStandings:
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         about = {"metric": self.metric, "label": label(self.metric), "reference": self.reference}
-        told = {"sentences": self.sentences, "unseen": ranking.unseen_in_words(self.answer)}
+        told = {"sentences": self.sentences, "unseen": self.answer.unseen}
         return {**about, **self.answer.plain(), "ranks": self.rows, **told}
 
 
@@ -352,11 +352,10 @@ def few_tasks_sentences(findings: Findings) -> Iterator[str]:
         yield _tell("few_tasks", tasks=len(findings.values.tasks), **counts)
 
 
-def ranks_sentence(findings: Findings) -> str:
-    """Return the sentence that ranks and differences of all metrics hold simultaneously."""
-    metrics_text = "all metrics" if len(findings.standings) > 1 else ""
-    unseen = [ranking.unseen_in_words(standing.answer) for standing in findings.standings]
-    return ranking.simultaneous_sentences(metrics_text, on_new_tasks=True, unseen=unseen)
+def ranks_sentences(findings: Findings) -> Iterator[str]:
+    """Yield that ranks and differences of all metrics hold simultaneously, if there are any."""
+    if answers := [standing.answer for standing in findings.standings]:
+        yield ranking.simultaneous_sentences(answers, "all metrics")
 
 
 def pluralise(number: int, one: str, several: str) -> str:

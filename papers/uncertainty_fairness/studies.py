@@ -331,21 +331,16 @@ def readings_of_groups(found: pd.DataFrame) -> pd.DataFrame:
 def effects(found: pd.DataFrame) -> pd.DataFrame:
     """Return by what truncation multiplies the ratios of the groups, paired by population."""
     compared = ("aleatoric_uncertainty", "ideal", "epistemic_uncertainty")
-    shown = []
-    for modalities, rows in found.groupby("modalities", sort=False):
-        pairs = [_paired(rows[rows["metric"] == name]) for name in compared]
-        cells = [ratio(cut["B"] / cut["A"], whole["B"] / whole["A"]) for cut, whole in pairs]
-        shown.append([str(modalities), str(len(pairs[0][0])), *cells])
+    ratios, shown = found.assign(ratio=found["B"] / found["A"], cut=found["length"] > 0), []
+    for modalities, rows in ratios.groupby("modalities", sort=False):
+        pairs = [
+            rows[rows["metric"] == name].pivot(index="seed", columns="cut", values="ratio").dropna()
+            for name in compared
+        ]
+        cells = [ratio(pair[True], pair[False]) for pair in pairs]
+        shown.append([str(modalities), str(len(pairs[0])), *cells])
     names = ("read", "populations", "aleatoric", "aleatoric, ideal", "epistemic")
     return pd.DataFrame(shown, columns=names)
-
-
-def _paired(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the groups' values of truncated and of whole sequences of the same populations."""
-    whole = rows[rows["length"] == 0].set_index("seed")
-    cut = rows[rows["length"] != 0].set_index("seed")
-    both = whole.index.intersection(cut.index)
-    return cut.loc[both], whole.loc[both]
 
 
 def sequences(options: Results) -> None:

@@ -129,7 +129,8 @@ def test_classes_cost_what_their_rows_cost(released):
         prior = tables.cost_pool(scores, kind, 7.0).priors["scores"] @ [0, 1, 7]
         np.testing.assert_allclose(both.priors["scores"] @ price, prior)
     expected = (mean * estimation.human_costs(scores.classes).T).sum(axis=1)
-    np.testing.assert_allclose(pool.priors["scores"] @ [0, 1, 10], expected)
+    reward = tables.cost_question("human", 1).reward(pool, None)
+    np.testing.assert_allclose(reward.expected(None, pool.priors["scores"]), expected)
 
 
 def test_a_goal_is_reached_where_the_mean_first_passes_it():

@@ -103,7 +103,8 @@ def _cells(declared: Mapping[str, Any]) -> Sequence[Cell]:
     times = declared.get("times", 1)
     rest = {name: value for name, value in declared.items() if name != "times"}
     if isinstance(rest.get("mean"), list):
-        return [Cell.of(**rest | {"mean": mean}) for mean in np.linspace(*rest["mean"], times)]
+        low, high = rest["mean"]
+        return [Cell.of(**rest | {"mean": mean}) for mean in np.linspace(low, high, times)]
     return [Cell.of_rates(*rest["rates"]) if "rates" in rest else Cell.of(**rest)] * times
 
 
@@ -126,14 +127,15 @@ class People:
         cls,
         cells: Sequence[Mapping[str, Any]],
         groups: Mapping[str, int] | None = None,
-        shares: Sequence[float] | Mapping[str, Any] = (),
+        shares: Any = (),
     ) -> People:
         """Return people as `populations.yaml` declares them."""
         every = list(chain.from_iterable(map(_cells, cells)))
         groups = groups or {"sex": len(every)}
         count = prod(groups.values())
         if isinstance(shares, Mapping):
-            shares = special.expit(np.linspace(*shares["logits"], count)).tolist()
+            low, high = shares["logits"]
+            shares = special.expit(np.linspace(low, high, count)).tolist()
         named = {name: names(of) for name, of in groups.items()}
         return cls(named, list(islice(cycle(every), count)), parts(shares, count))
 

@@ -405,9 +405,10 @@ class _Estimates:
         influences = np.zeros((len(people), *self.rates.shape), np.float32)
         for column, (rate, of) in enumerate(self.parts):
             members = np.ones(len(person), bool) if of is None else self.rows.group == of
-            for run, cells in enumerate(self.rows.cells.T):
-                _, of_rows, _ = rate_estimate(rate, cells, members)
-                influences[:, run, column] = np.bincount(person, of_rows)
+            every = np.ones(members.sum(), bool)
+            for run, cells in enumerate(self.rows.cells[members].T):
+                _, of_rows, _ = rate_estimate(rate, cells, every)
+                influences[:, run, column] = np.bincount(person[members], of_rows, len(people))
         return influences
 
     def _rates_of_runs(self, run: Index, parts: Index, *, level: float) -> RunRates:

@@ -51,7 +51,7 @@ def print_table(
     **style: Any,
 ) -> None:
     """Print a study's table: names in the first column, numbers in the others."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, **style)
+    table = Table(title=title, title_justify="left", **{"box": box.SIMPLE_HEAD, **style})
     for i, heading in enumerate(headings):
         table.add_column(heading, justify="right" if i else "left")
     for row in rows:

@@ -248,7 +248,7 @@ class BinnedPool(Pool):
 
     def diagram(self, strength: float, *, midpoints: bool, labelled: bool) -> ReliabilityDiagram:
         """Return every arm's reliability diagram, of all labels or of none."""
-        correct = self.outcome % 2 if labelled else np.full(len(self.arm), np.nan)
+        correct: Floats = np.where(labelled, self.outcome % 2, np.nan)
         rows = self.score, correct, self.arm
         return reliability_diagram(
             *rows, n_groups=len(self.sizes), strength=strength, midpoints=midpoints

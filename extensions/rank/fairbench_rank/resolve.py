@@ -434,12 +434,7 @@ def _resolving_document(
         "left": len(rivals) - len(beyond),
         "half": two_digits(needed[(len(needed) - 1) // 2]) if needed else "",
     }
-    found = {
-        "found": True,
-        "these": len(best) > 1,
-        "one": len(best) == 1,
-        "fits" if further else "no_fits": True,
-    }
+    found = {"found": True, "fits" if further else "no_fits": True}
     still_open = {
         "no_splits": reason != RESOLVED and beyond,
         "more_splits": reason == BUDGET and len(rivals) > len(beyond),

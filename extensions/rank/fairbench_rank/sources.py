@@ -60,7 +60,7 @@ class BenchmarkTable:
     frame : one row per method, task, and any split and item, with the columns ``method``,
         ``task``, ``split``, ``item`` and ``family`` (texts; the last three only where there are
         such), one column per score and per cost. A row without a score has NaN.
-    format : the format in which it was read, such as ``fairbench runs``.
+    format : the format in which it was read, such as `RUNS`.
     scores : the facts about each score.
     costs : the columns of what a row took, in seconds.
     notes : sentences for the reader on how it was read.

@@ -27,7 +27,6 @@ import pickle
 import re
 import signal
 import sys
-import sysconfig
 import threading
 import time
 import traceback
@@ -43,7 +42,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from fairbench.core import files
-from fairbench.core.errors import OTHERS_USE_IT, OpenQuestions, UserError, note, refused, warn
+from fairbench.core.errors import OpenQuestions, UserError, note, refused, warn
 from fairbench.core.files import StrangeFileError, opened
 from fairbench.core.memory import MEMORY
 from fairbench.core.text import quoted, said, visible
@@ -260,54 +259,16 @@ _MODULES = {
 }
 
 
-_NOT_OWN = re.compile(
-    r"<|.*(site|dist)-packages|"
-    + "|".join(re.escape(sysconfig.get_path(kind)) for kind in ("stdlib", "scripts"))
-)
-
-
-def _own_line(error: BaseException, *, last: bool = False) -> str:
-    """Return the file and line that raised an error, or called the installed package that did.
-
-    Parameters
-    ----------
-    last : only where no installed package comes between; what imports modules is left out.
-    """
-    every = traceback.extract_tb(error.__traceback__)
-    frames = [frame for frame in every if "importlib" not in frame.filename][-1 if last else 0 :]
-    own = [frame for frame in frames if not _NOT_OWN.match(frame.filename)]
-    return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""
-
-
-def _own_mistake(error: BaseException) -> str:
-    """Return in which line a file imports what is not there, or changes what it is given.
-
-    Nothing is returned where a package is missing that this project needs.
-    """
-    text = _text(error)
-    if isinstance(error, ValueError) and "read-only" in text and (line := _own_line(error)):
-        return f"{line} changes what it is given: {OTHERS_USE_IT}"
-    if not isinstance(error, ImportError) or not (line := _own_line(error, last=True)):
-        return ""
-    if isinstance(error, ModuleNotFoundError):
-        package, _, inner = (error.name or "").partition(".")
-        if package != "fairbench" and (not inner or not find_spec(package)):
-            known = _extra_of(_MODULES.get(package, package))
-            return "" if known else f"{line}: {text}; correct the name, or install the package"
-    elif not text.startswith("cannot import name"):
-        return ""
-    return f"{line}: {text}; correct the name"
-
-
 def _missing_package(error: BaseException) -> str:
-    """Return which package is missing and what installs it; nothing if it is one of this project.
+    """Return which package that this project can use is missing, and what installs it.
 
     The command is that of this very installation: of a checkout, or of the package.
     """
-    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    if name in ("", "fairbench"):
+    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    name = missing.partition(".")[0]
+    extra = _extra_of(_MODULES.get(name, name))
+    if not extra or (name != missing and find_spec(name)):
         return ""
-    extra = _extra_of(_MODULES.get(name, name)) or "benchmark"
     command = f"pip install '{_OWN}[{extra}]'"
     if _CHECKOUT.is_file():
         command = f"pip install '.[{extra}]'" if extra == name else "make setup"
@@ -316,14 +277,11 @@ def _missing_package(error: BaseException) -> str:
 
 def _extra_of(distribution: str) -> str:
     """Return the first extra of this package that needs a distribution; "" if none does."""
-    try:
-        needed = requires(_OWN) or []
-    except PackageNotFoundError:
-        needed = []
-    for text in needed:
-        match = re.match(r"([\w.-]++).*extra == ['\"]([\w-]+)", text)
-        if match and match[1].lower().replace("_", "-") == distribution.lower().replace("_", "-"):
-            return match[2]
+    with suppress(PackageNotFoundError):
+        for text in requires(_OWN) or []:
+            match = re.match(r"([\w.-]++).*extra == ['\"]([\w-]+)", text)
+            if match and match[1].lower() == distribution.lower():
+                return match[2]
     return ""
 
 
@@ -358,7 +316,7 @@ def failure(error: BaseException) -> tuple[str, str]:
         return str(error), ""
     if isinstance(error, UserError):
         return _cut(_text(error), _LONGEST), ""
-    reason = _own_mistake(error) or _missing_package(error) or _out_of_memory(error)
+    reason = _missing_package(error) or _out_of_memory(error)
     if not reason and isinstance(error, OSError) and error.strerror:
         reason = refused(error)  # a disk that is full or not to be had
     trace = "" if reason else _trace(error)

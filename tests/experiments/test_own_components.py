@@ -135,7 +135,7 @@ def test_a_module_that_is_nowhere_is_named():
     ("name", "installed", "command"),
     [
         ("torch", True, "pip install 'fairbench-harness[networks]'"),
-        ("rich.table", True, "pip install 'fairbench-harness[audit]'"),
+        ("mcgrad.table", True, "pip install 'fairbench-harness[mcgrad]'"),
         ("torch", False, "make setup"),
         ("mcgrad", False, "pip install '.[mcgrad]'"),
     ],
@@ -150,7 +150,8 @@ def test_what_is_missing_names_the_command_of_this_installation(
         monkeypatch.setattr("fairbench.core.processes._CHECKOUT", tmp_path / "nowhere")
     said = failure(ModuleNotFoundError("no", name=name))
     assert said[0] == f"the package {name.partition('.')[0]} is not installed: {command}"
-    assert failure(ModuleNotFoundError("no", name="fairbench.nothing"))[1]  # a traceback
+    for own in ("fairbench.nothing", "sklearn.treee", "nowhere"):
+        assert failure(ModuleNotFoundError("no", name=own))[1]  # a traceback
 
 
 def test_a_cell_that_needs_a_missing_package_fails_in_a_line(monkeypatch):

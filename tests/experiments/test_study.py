@@ -332,7 +332,6 @@ def test_a_stored_configuration_is_of_components_and_sizes_that_are_here(tmp_pat
         ({"method.deep": 1}, "method=baseline has no option 'deep': other code made the run"),
         ({"dataset.n_samples": 10**9}, "dataset.n_samples is too large to be computed again"),
         ({"split.repeats": 10**9}, "split.repeats is too large to be computed again"),
-        ({"split.repeats": 5000}, "has split.repeats=5000, and fewer cells stored: 1"),
         ({"dataset.path": "/etc/passwd", "dataset": "table"}, "add dataset.path=/etc/passwd"),
     ):
         with pytest.raises(UserError, match=re.escape(said)):

@@ -40,7 +40,6 @@ _OF_A_SWEEP = (
     "hydra.sweep.dir=",
 )  # fmt: skip
 _KEPT = 256  # composed configurations that are cached
-_MOST_PLANNED = 10_000  # jobs, which take one or two minutes to plan
 _MOST_JOBS = 1_000_000  # of a sweep, whose configurations all are in memory
 
 
@@ -284,11 +283,7 @@ class CommandLine:
                 options[key] = [f"{key}={value}" for value in values]
             else:
                 raise UserError(said("cli", "interval_of_run", word=word, key=key))
-        planned = any(self.parse(word).value() is True for word in options.get("plan", ()))
-        jobs = prod(map(len, options.values()))
-        if planned and jobs > _MOST_PLANNED:
-            raise UserError(said("cli", "plan_too_long", jobs=jobs, most=_MOST_PLANNED))
-        if jobs > _MOST_JOBS:
+        if (jobs := prod(map(len, options.values()))) > _MOST_JOBS:
             raise UserError(said("cli", "sweep_too_long", jobs=jobs, most=_MOST_JOBS))
         yield from itertools.product(*options.values())
 

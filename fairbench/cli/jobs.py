@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rich import progress as bars
 from rich.console import Console
@@ -91,16 +91,8 @@ def varied_names(jobs: Sequence[Words]) -> list[str]:
 
 
 def _job_name(name: str, words: Words, varied: Sequence[str]) -> str:
-    """Return the name of a job with its values of the `varied` options.
-
-    An option is called by its last part, if that is unique.
-    """
-    lasts = Counter(option.rpartition(".")[2] for option in varied)
-    assignments = []
-    for key, _, value in (word.partition("=") for word in words):
-        last = key.rpartition(".")[2]
-        assignments += [f"{last if lasts[last] == 1 else key}={value}"] if key in varied else []
-    return ", ".join([name, *assignments])
+    """Return the name of a job with its values of the `varied` options."""
+    return ", ".join([name, *(word for word in words if word.partition("=")[0] in varied)])
 
 
 def _show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
@@ -151,7 +143,7 @@ def _with_costs(runs: Sequence[Plan]) -> Iterator[tuple[Plan, dict[str, Any]]]:
 
 
 def _print_price(total: Counter[str]) -> None:
-    """Print the CPU time of all fits, and how to measure those without an estimate."""
+    """Print the CPU time of all fits, and how many have no estimate."""
     new, unpriced, seconds = (total[name] for name in ("to compute", "unpriced", "seconds"))
     parts = [f"{new} cells to compute"]
     if new > unpriced:
@@ -160,10 +152,6 @@ def _print_price(total: Counter[str]) -> None:
     if unpriced:
         parts.append(f"no earlier run tells what {unpriced} of them cost")
     print_line("; ".join([*parts, "nothing was run"]))
-    if unpriced > _MOST:
-        words = [word for word in sys.argv[1:] if word not in ("run", "plan=true")]
-        pilot = shlex.join(["fairbench", "run", *words, "split.repeats=1"])
-        print_line(f"one repeat tells it, and its cells count: {pilot}")
 
 
 def _show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
@@ -218,10 +206,7 @@ def _show_table(runs: Sequence[Plan]) -> None:
     """Print the table of a sweep's runs, and the commands for page, table and comparison."""
     results = runs[0].store.root
     catalogue = Catalogue(results, {run.id: _folder_of(run) for run in runs[:_MOST]})
-    try:
-        print_document(runs_document(catalogue))
-    except UserError as error:  # a file was damaged meanwhile; the runs themselves have finished
-        print_line(f"no table: {error}")
+    print_document(runs_document(catalogue))
     if len(runs) > _MOST:
         print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
     for command in _next_commands([run.id for run in runs], catalogue, results):
@@ -303,8 +288,6 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
 
 # Shows the progress of a run or a sweep: a line on a terminal, and how each job ended.
 
-T = TypeVar("T")
-
 
 class SweepProgress:
     """Counts cells and jobs, and shows them where there is a terminal.
@@ -349,12 +332,6 @@ class SweepProgress:
         """Take the line away."""
         self._display.stop()
 
-    def show_composing(self, jobs: list[T]) -> Iterator[T]:
-        """Yield jobs, and show how many have been composed."""
-        for number, job in enumerate(jobs):
-            self._show(f"composing job {number + 1} of {len(jobs)}")
-            yield job
-
     def add_planned(self, execution: execute.Execution) -> None:
         """Add the cells of a planned sweep, or of a part of one."""
         self.total += execution.cells
@@ -387,10 +364,10 @@ class SweepProgress:
         jobs = f"{count['finished']} of {self.jobs}, {count['skipped']} skipped"
         return self.name or f"{cells}; jobs: {jobs}, {count['failed']} failed"
 
-    def _show(self, text: str = "") -> None:
+    def _show(self) -> None:
         completed = self.counts["fitted"] + self.counts["cached"] + self.counts["failed cells"]
         self._display.update(
-            self._task, completed=completed, total=self.total or None, description=text or self.line
+            self._task, completed=completed, total=self.total or None, description=self.line
         )
 
 
@@ -544,7 +521,7 @@ def run_sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitSta
     every = [(line, job) for line in lines for job in line.jobs]
     with SweepProgress(jobs=len(every)) as progress:
         # All are composed first: a wrong name refuses a sweep before hours are spent on it.
-        composed = [(job, line.compose(job)) for line, job in progress.show_composing(every)]
+        composed = [(job, line.compose(job)) for line, job in every]
         folders = [config["results"] for _, config in composed]
         protect_from_collection(folders, locks, make=not composed[0][1]["plan"])
         size = lines[0].of_hydra("sweeper.max_batch_size") or len(composed)

@@ -18,7 +18,6 @@ from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.memory import limit_memory
 from fairbench.core.processes import source_date
-from fairbench.core.text import said
 
 _FOLDER = Path(__file__).resolve().parent / "verbs"
 # The verbs of fairbench itself, under the titles of the help.
@@ -161,19 +160,10 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
         words.remove(part)
         return commands[part].carry_out(words, f"{name} {part}", commands[part].sentence)
     if part and not takes_words:
-        raise _unknown_part(name, part, commands)
+        raise unknown_name(f"part of {name}", part, filter(None, commands))
     if asks_for_help and not takes_words:
         print(cli.parts_help(name, text, commands))
         return 0
     if "" not in commands:
         raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
     return commands[""].carry_out(words, name, text)
-
-
-def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:
-    """Return the error for a word that is no part of a verb; a file is what parts are given."""
-    of_files = [name for name, each in commands.items() if "path" in each.declared]
-    if of_files and Path(part).is_file():
-        parts = ", ".join(of_files)
-        return UserError(said("cli", "no_part", verb=verb, part=part, parts=parts, one=of_files[0]))
-    return unknown_name(f"part of {verb}", part, filter(None, commands))

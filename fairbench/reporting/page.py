@@ -132,11 +132,6 @@ class _RunBlock:
         kind = options.pop("name")
         return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items())})"
 
-    @property
-    def note(self) -> str:
-        """A warning if there are few repeats; else empty."""
-        return f"quick: {formats.counted(self.repeats, 'repeat')}" if self.repeats < _FEW else ""
-
     def options(self, group: str) -> str:
         """Return the options of a group that were run, such as the methods."""
         return ", ".join(sorted({run.choices[group] for run in self.runs.values()}))
@@ -690,7 +685,6 @@ _GLANCE = (
     "equalized_odds", "statistical_parity", "classwise_calibration_error",
     "equal_opportunity_class_mean", "statistical_parity_class_mean",
 )  # fmt: skip
-_FEW = 5  # runs with fewer repeats are marked as a quick look
 
 
 def _origin_of(runs: Sequence[Run], presets: Presets) -> doc.Details:
@@ -743,8 +737,6 @@ def _block_section(block: _RunBlock) -> doc.Section:
         f", seed {block.first.config['seed']}, {block.options('learner')}, protected: "
         f"{block.protect}",
     ]
-    if block.note:
-        text += [" ", doc.Mark(block.note, "quick")]
     blocks: list[doc.Block] = [doc.Paragraph(tuple(text)), *filter(None, [block.origin])]
     if block.figures:
         blocks.append(doc.Section("Figures", block.figures))
@@ -889,20 +881,17 @@ def _runs(block: _RunBlock) -> doc.Section:
 
 def _runs_summary(blocks: Sequence[_RunBlock], left_out: Sequence[str]) -> doc.ExecutiveSummary:
     """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
-    quick = [block.title for block in blocks if block.note]
     protected = list(dict.fromkeys(block.protect for block in blocks))
     values = {
-        "names": formats.listed(quick, _MOST_NAMED),
-        "them": "it" if len(quick) == 1 else "them",
         "attributes": formats.listed(protected, _MOST_NAMED),
         "count": len(set(left_out)),
         "certain": CERTAIN,
     }
     compared = any(block.compared is not None for block in blocks)
     parts: tuple[Mapping[str, object], ...] = (
-        {"certain": True, "quick": quick},
+        {"certain": True},
         {"protected": True, "not_compared": left_out, "not_run": True},
-        {"repeat": quick, "read": compared, "next": True},
+        {"read": compared, "next": True},
     )
     sure, unseen, todo = (sentences_of("runs", part, **values) for part in parts)
     return doc.ExecutiveSummary(list(_result_sentences(blocks)), sure, unseen, todo)
@@ -1020,13 +1009,10 @@ def _page_document(
     blocks: Sequence[_RunBlock], experiment: str, summary: doc.ExecutiveSummary
 ) -> doc.Document:
     """Return the page: a summary, an overview, then a section for each block."""
-    notes = {block.note for block in blocks}
     command = f"fairbench report{f' experiment={experiment}' if experiment else ''}"
     runs = sum(len(block.runs) for block in blocks)
     text: list[doc.Inline] = [f"{runs} finished runs. Written by ", doc.Code(command)]
     text.append(f" with fairbench {VERSION}")
-    if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
-        text += ["; ", doc.Mark(notes.pop(), "quick")]
     reading = doc.Section("How to read the tables", [_how_to_read(blocks)], name="reading")
     overview = [doc.Section("What was run", [_runs_table(blocks)]), reading]
     sections = [doc.Section("Overview", overview, name="overview")]

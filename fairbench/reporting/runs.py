@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite, isnan, nan
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import UserError, did_you_mean
-from fairbench.core.text import count, listed, number
+from fairbench.core.text import listed, number
 from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import summary as summaries
 from fairbench.evaluation import table as long_table
@@ -105,7 +104,6 @@ def document_of(run: Run) -> doc.Document:
     except UserError:
         meaning = ""
     about: dict[str, Any] = {"meaning": meaning, "sure": levels_of([run])}
-    about["widths"] = _widths(metrics, run.protect)
     about["posterior"] = run.config["evaluator"].get("interval") == DIRICHLET
     return _run_document(run.summary(), run.name, run.protect, unlike, **about)
 
@@ -135,7 +133,6 @@ def _run_document(
     *,
     meaning: str = "",
     sure: str = "95 %",
-    widths: Mapping[Any, float] = MappingProxyType({}),
     posterior: bool = False,
 ) -> doc.Document:
     """Return the headline metrics of a run as a document.
@@ -147,7 +144,6 @@ def _run_document(
     unlike : the result of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
     meaning : what the labels mean, in sentences.
     sure : the level of the intervals.
-    widths : those of the splits' own intervals, as :func:`_widths` returns them.
     posterior : whether these are of the papers' posterior.
     """
     headlines = headline(summary, protect)
@@ -155,7 +151,7 @@ def _run_document(
     parts = [f"{row.attribute}, {row.group != ''}" for row in headlines.itertuples()]
     estimands = headlines.get("estimand", pd.Series(dtype=str))
     splits = "folds" if estimands.str.contains(ESTIMANDS[FOLDS]).any() else "repeats"
-    rows = list(_rows(headlines, chance.tolist(), widths, splits))
+    rows = list(_rows(headlines, chance.tolist()))
     counted = any(re.search(r"n=|\(\d", row["status"]) for row in rows)
     is_of_splits = posterior and (headlines["repeats"] > 1).any()
     told = {"posterior": is_of_splits, "status": counted}
@@ -251,23 +247,8 @@ def _about(estimands: Iterable[str]) -> str:
     return f"for the mean over {over}, on new people" if first else "there is none"
 
 
-def _widths(metrics: pd.DataFrame, protect: str) -> dict[Any, float]:
-    """Return the median width of the splits' own intervals, by metric, attribute and group."""
-    values = _of_people(metrics, protect)
-    values = values[values["outcome"].isna()]
-    keys = [values[name].astype(str) for name in ("metric", "attribute", "group")]
-    return (values["upper"] - values["lower"]).groupby(keys).median().to_dict()
-
-
-def _rows(
-    headlines: pd.DataFrame, chance: Sequence[float], widths: Mapping[Any, float], splits: str
-) -> Iterator[dict[str, Any]]:
-    """Yield the headline metrics as rows of a table, with gaps less what chance adds to them.
-
-    Parameters
-    ----------
-    widths : those of the splits' own intervals; `splits` is what these are called.
-    """
+def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """Yield the headline metrics as rows of a table, with gaps less what chance adds to them."""
     groups = list(dict.fromkeys(str(group) for group in headlines["group"] if group))
     for row, less in zip(headlines.to_dict("records"), chance, strict=True):
         name = str(row["metric"])
@@ -277,9 +258,6 @@ def _rows(
             why = long_table.without_interval(name)
             why = why.replace("no interval: none is known to hold", "no known interval")
             status = "as measured" if name in long_table.COSTS else why
-        elif not status:
-            own = widths.get((name, row["attribute"], row["group"]), nan)
-            status = _too_wide(row, own, splits)
         of = f"{row['attribute']}: {detail}" if detail else str(row["attribute"])
         about = {"label": registry.label(name), "of": of, "status": status}
         yield {**row, **about, DEBIASED: less if np.isfinite(less) else None}
@@ -296,26 +274,6 @@ def _compared(name: str, groups: Sequence[str]) -> str:
     if metric is None or metric.interval != "widest" or metric.is_gap or len(groups) < 2:
         return ""
     return f"{groups[1]} over {groups[0]}" if len(groups) == 2 else "smallest over largest"
-
-
-_WIDE = 0.9  # the share of all possible values from which on an interval tells nearly nothing
-
-
-def _too_wide(row: Mapping[str, Any], own: float, splits: str) -> str:
-    """Return why the interval of a share or a gap has nearly every value; empty if it has not.
-
-    Parameters
-    ----------
-    own : the width of the interval of one of the `splits`: where each tells much more than their
-        mean, these are too few, and not their rows.
-    """
-    metric = registry.find(row["metric"])
-    is_share = metric is not None and (metric.is_gap or metric.interval in ("rate", "auc"))
-    width = row["upper"] - row["lower"]
-    if not is_share or width < _WIDE:
-        return ""
-    few = f"{row['repeats']} {splits}" if own < width / 2 else f"{count(row['n'])} rows"
-    return f"wide: {few} are too few to tell"
 
 
 def tradeoff_document(

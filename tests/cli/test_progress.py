@@ -12,7 +12,6 @@ from fairbench.cli.main import main
 def test_counts_of_a_sweep_under_way(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     with SweepProgress(jobs=6, shown=True) as progress:
-        assert list(progress.show_composing(["a", "b"])) == ["a", "b"]
         progress.outcome(Outcome("skipped", "odd", message="it does not fit"))
         progress.add_planned(SimpleNamespace(cells=20, stored={"x", "y"}))
         for fresh in (True, True, None, False):

@@ -92,10 +92,10 @@ def test_jobs_that_are_skipped_or_fail_are_listed_and_the_others_kept(tmp_path):
         "dataset.n_samples=200", "tracking=none", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1
-    of = "simulated_regression, xgboost, binomial_nll, train=0.8"
+    of = "simulated_regression, xgboost, binomial_nll, split.train=0.8"
     assert f"skipped: {of}: method=binomial_nll needs a binary" in done.stdout
     wrong = "split.train is 2.0; it must be"
-    assert f"failed: simulated, xgboost, binomial_nll, train=2.0: {wrong}" in done.stdout
+    assert f"failed: simulated, xgboost, binomial_nll, split.train=2.0: {wrong}" in done.stdout
     assert "1 runs finished, 1 skipped, 2 failed" in done.stdout
     assert f"split.train=2.0 {wrong}" in " ".join(done.stdout.split())
     assert "the same command runs what failed again" in done.stdout.splitlines()[-1]

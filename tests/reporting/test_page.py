@@ -95,7 +95,7 @@ def test_it_asks_for_nothing_outside_itself_and_texts_of_runs_are_escaped(page, 
 
 
 def test_it_holds_what_it_must(page):
-    for text in ("simulated-1", "simulated-2", "max_depth=9", "P(best)", "quick: 3 repeats"):
+    for text in ("simulated-1", "simulated-2", "max_depth=9", "P(best)"):
         assert text in page
     for text in ("xgboost-cpu ", "simulated from the seed", "fairbench run", "Which one is bett"):
         assert text in page

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import listed, number, percent
+from fairbench.core.text import listed, percent
 from fairbench.inference import comparing
 from fairbench.inference.comparing import Comparison
 from fairbench.inference.verdicts import in_order
@@ -45,22 +45,13 @@ def pair_document(
     level : the level of the intervals and of the region.
     left_out : sentences on groups and repeats in which a metric is undefined.
     tested : how many rows were tested how often, such as ``like the 500 rows of the data, all of
-        which are tested in 1 repeat``; empty if each repeat is compared by itself. With it, the
-        document tells which differences can hardly be seen.
+        which are tested in 1 repeat``; empty if each repeat is compared by itself.
     computed : how it was computed; with it, the probabilities within the highest-density region
         are shown too.
     """
     title = "\n".join(f"{letter}: {name}" for letter, name in zip("AB", names, strict=True))
     probabilities = everywhere.median()
     answer = _answer(probabilities, shown.objectives)
-    if tested and float(probabilities.max()) < _SURE:
-        missed = [
-            f"less than {number(limit, 3)} in {_in_a_sentence(name)}"
-            if limit < _largest_difference(name)
-            else f"any size in {_in_a_sentence(name)}"
-            for name, limit in zip(shown.objectives, shown.reach(level), strict=True)
-        ]
-        answer += sentence_of("pair", "often_missed", missed=listed(missed))
     about = sentence_of("pair", "about", tested=tested) if tested else ""
     notes = [doc.Paragraph(text, style="note") for text in (*left_out, about, computed) if text]
     blocks: list[doc.Block] = [
@@ -152,18 +143,6 @@ def _in_a_sentence(name: str) -> str:
     return f"the {words}" if words.startswith(("gap ", "ratio ", "difference ")) else words
 
 
-def _largest_difference(name: str) -> float:
-    """Return the largest difference that two runs can have: of shares 1, of signed ones 2.
-
-    It is infinite of losses and of whatever else has no bounds.
-    """
-    metric = comparing.objective(name).metric
-    if isinstance(metric.better, float):
-        return 1.0  # a ratio above 1 is inverted
-    unbounded = metric.interval == "explained"
-    return {"difference": 2.0}.get(metric.interval, np.inf if unbounded else metric.at_most)
-
-
 def _outcomes(
     everywhere: pd.DataFrame, inside: pd.DataFrame, objectives: Sequence[str], region: float
 ) -> doc.Table:
@@ -202,9 +181,8 @@ def _differences(
         **({"missed": comparison.reach(level)} if averaged else {}),
     }
     rows = pd.DataFrame(columns).to_dict("records")
-    largest = np.array([_largest_difference(name) for name in comparison.objectives])
     said: dict[str, object] = {"mean_values" if averaged else "values": True, "ahead": True}
-    said |= {"impossible": (np.abs(ends) > largest).any(), "equal": True, "missed": averaged}
+    said |= {"equal": True, "missed": averaged}
     explained = sentences_of("pair", said, directions=_directions(comparison.objectives))
     where, without = ("", []) if averaged else (", in the typical repeat", ["missed"])
     values: dict[str, Any] = {"where": where, "level": level, "caption": "\n".join(explained)}

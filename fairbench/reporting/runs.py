@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import UserError, did_you_mean
-from fairbench.core.text import listed, number
+from fairbench.core.text import number
 from fairbench.data.dataset import Dataset, Task
 from fairbench.evaluation import summary as summaries
 from fairbench.evaluation import table as long_table
@@ -394,12 +394,6 @@ def runs_document(runs: Catalogue, metrics: Sequence[str] = ()) -> doc.Document:
         columns.append(Column(DEBIASED, "number", left_out=1))
         caption += f"{DEBIASED_MEANS}; "
     caption += f"{sure} intervals {_about(estimands)}; a gap's may begin at 0"
-    levels: dict[float, list[str]] = {}
-    for run in runs:
-        levels.setdefault(run.level, []).append(run.id[:6])
-    if len(levels) > 1:  # which runs have which
-        at = (f"{100 * level:g} % of {listed(ids, 3)}" for level, ids in sorted(levels.items()))
-        caption += f": {', '.join(at)}"
     if registry.BINARY in tasks and any(text.endswith(": their mean rates") for text in estimands):
         caption += "; of two classes," if len(tasks) > 1 else ";"
         caption += " a gap is the mean of the splits' gaps, not the gap of mean rates as in choose"

@@ -242,7 +242,7 @@ def test_the_same_components_cost_the_same_and_more_rows_more(paid, tmp_path):
     assert seconds_of_fit(prices, "", 200, {**chosen, "learner": "another"}) is None
 
 
-def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, monkeypatch, capsys):
+def test_a_plan_of_many_runs_is_a_price_list(paid, capsys):
     planned, seconds = paid
     config = dict(planned.config)
     chosen = config["hydra"]["runtime"]["choices"]
@@ -252,14 +252,12 @@ def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, m
         for name, cells, key in (("a", config, planned.cost_key), ("b", other, ""))
         for k in range(41)
     ]
-    monkeypatch.setattr(summary.sys, "argv", ["run.py", "-m", "experiment=atlas", "plan=true"])
     summary._show_plan(runs)
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{chosen['learner']} none 41 41 0 41 {41 * seconds:.0f} s" in printed
     assert "another none 41 41 0 41 unknown" in printed
     assert "82 cells to compute; about" in printed
     assert "no earlier run tells what 41 of them cost" in printed
-    assert "fairbench run -m experiment=atlas split.repeats=1" in printed
 
 
 # What a run leaves behind, and when its figures are drawn.

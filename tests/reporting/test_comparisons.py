@@ -58,9 +58,9 @@ TWO = ("accuracy", "equal_opportunity")
 TESTED = "like the 500 rows of the data, 100 of which are tested in 1 repeat"
 
 
-def document_of(probabilities, objectives=TWO, scale=0.01, repeats=1, tested=TESTED, **options):
+def document_of(probabilities, objectives=TWO, repeats=1, tested=TESTED, **options):
     """Return the document of two runs with these probabilities."""
-    draws = np.random.default_rng(0).normal(scale=scale, size=(1000, len(objectives)))
+    draws = np.random.default_rng(0).normal(scale=0.01, size=(1000, len(objectives)))
     events = pd.DataFrame([probabilities] * repeats)
     observed = np.linspace(0.1, 0.4, 2 * len(objectives)).reshape(2, -1)
     shown = Comparison(objectives, draws, np.full(len(objectives), 0.01))
@@ -89,17 +89,6 @@ def test_a_comparison_of_two_runs_begins_with_its_answer():
 
 
 EVENT = {"A >> B": 0.5, "A ~ B": 0.5}
-SIGNED = ("accuracy", "equal_opportunity_difference")
-
-
-def test_an_open_comparison_says_what_it_often_misses():
-    for objectives, scale, said in (
-        (TWO, 0.01, "With this many rows and repeats, true differences of less than 0.03"),
-        (TWO, 1, "of any size in accuracy and any size in the gap in true positive rate"),
-        (SIGNED, 0.45, "any size in accuracy and less than 1."),  # it can be 2 between runs
-    ):
-        *_, line = document_of(EVENT, objectives, scale).sections[0].blocks[0].text.splitlines()
-        assert said in line
 
 
 def test_every_event_has_a_name_of_its_own_in_plain_words():
@@ -126,9 +115,6 @@ def test_a_lead_says_how_it_follows_from_both_values():
         "A - B in accuracy (larger is better) and B - A in the gap in true positive rate (smaller "
         "is better); positive if A is better." in differences.caption
     )
-    assert "beyond what is possible" not in differences.caption
-    _, wide = document_of(EVENT, scale=1).tables
-    assert "beyond what is possible" in wide.caption
     assert "inverse" not in differences.caption
     _, ratio = document_of(EVENT, ("accuracy", "disparate_impact")).tables
     assert "Of a ratio above 1, its inverse is taken." in ratio.caption

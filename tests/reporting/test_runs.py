@@ -354,12 +354,6 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
     assert result[2][2:4] == ids
 
 
-def test_no_comparison_of_weighted_runs_is_proposed_which_would_be_refused(tmp_path):
-    sweep = ("-m", *survey(tmp_path)[1], "learner=gaussian_nb,logistic_regression")
-    text = ran(*sweep, "evaluator.weights=true", cwd=tmp_path).stdout
-    assert text.splitlines()[-1].startswith("  fairbench table ")
-
-
 def test_what_varies_is_in_the_name_of_a_job():
     jobs = [("dataset=german", f"learner.max_depth={k // 2}", f"seed={k % 2}") for k in range(4)]
     varied = varied_names(jobs)
@@ -439,7 +433,6 @@ def test_tables_say_the_level_of_their_intervals(tmp_path):
     carry_out(configuration(*SMALL, results=tmp_path))
     several = runs_document(Catalogue(tmp_path)).tables[0]
     assert "50 or 95 % interval" in [column.title for column in several.columns]
-    assert f"50 % of {half.id[:6]}, 95 % of " in several.caption
 
 
 def test_what_is_not_there_is_refused(swept, refused):

@@ -286,7 +286,7 @@ def _json_value(value: Any) -> Any:
 _WIDE = 90  # letters in a row; wider tables get landscape pages
 _MARGIN, _SMALL, _TINY = 1.8, 8.0, 6.5  # centimetres, points, points
 _WIDEST, _LETTER = 34, 0.2  # letters of a column, centimetres
-_DRAWING, _GAP, _HIGHEST = 8.4, 0.6, 12.5  # centimetres
+_DRAWING, _HIGHEST = 8.4, 12.5  # centimetres
 
 
 def to_word(document: doc.Document) -> bytes:
@@ -389,51 +389,31 @@ def _word_block(file: Any, block: doc.Block, level: int) -> None:
             _figure(file, block)
         case doc.Gallery():
             _paragraph(file, block.caption)
-            _gallery(file, block.figures)
+            for figure in block.figures:
+                _figure(file, figure)
 
 
 def _figure(file: Any, figure: doc.Figure) -> None:
     """Add the pictures of a figure side by side, and its caption."""
-    pictures = _pictures(figure)
+    try:
+        pictures = [png_of(drawing) for drawing in figure.drawings]
+    except ValueError:  # what this machine cannot draw
+        pictures = []
     caption = doc.plain(figure.caption) or figure.title
     if not pictures:
         _paragraph(file, f"{_on_the_page(figure, str)}. {caption}", style="Caption")
         return
     text_run = file.add_paragraph().add_run()
     for picture in pictures:
-        _picture(text_run, figure, picture, _DRAWING)
+        _picture(text_run, figure, picture)
     _paragraph(file, f"Figure: {caption}", style="Caption")
 
 
-def _gallery(file: Any, figures: Sequence[doc.Figure]) -> None:
-    """Add small figures side by side, each over its caption, in a table without lines."""
-    if not figures:
-        return
-    across = max(int(_text_width(file) / _DRAWING), 1)
-    table = file.add_table(rows=-(-len(figures) // across), cols=across)
-    for number, figure in enumerate(figures):
-        cell = table.cell(number // across, number % across)
-        text_run = cell.paragraphs[0].add_run()
-        for picture in _pictures(figure):
-            _picture(text_run, figure, picture, _DRAWING - _GAP)
-        _fill(cell.add_paragraph(), _word(doc.plain(figure.caption) or figure.title), _SMALL)
-    for row in table.rows:
-        _keep_together(row, head=False)
-
-
-def _pictures(figure: doc.Figure) -> list[bytes]:
-    """Return the pictures of a figure; none if its drawings cannot be drawn on this machine."""
-    try:
-        return [png_of(drawing) for drawing in figure.drawings]
-    except ValueError:
-        return []
-
-
-def _picture(text_run: Any, figure: doc.Figure, content: bytes, width: float) -> None:
-    """Add a picture of this width in centimetres, or smaller if it is higher than a page."""
+def _picture(text_run: Any, figure: doc.Figure, content: bytes) -> None:
+    """Add a picture of the usual width, or smaller if it is higher than a page."""
     from docx.shared import Cm
 
-    shape = text_run.add_picture(io.BytesIO(content), width=Cm(width))
+    shape = text_run.add_picture(io.BytesIO(content), width=Cm(_DRAWING))
     if shape.height > Cm(_HIGHEST):
         shape.width = int(shape.width * Cm(_HIGHEST) / shape.height)
         shape.height = Cm(_HIGHEST)
@@ -447,6 +427,8 @@ def _text_width(file: Any) -> float:
 
 def _table(file: Any, table: doc.Table) -> None:
     """Add a table that repeats its header on every page and never splits a row."""
+    from docx.oxml import OxmlElement
+
     columns = _columns(table)
     aligned = [column.align for column in table.without_bars.columns]
     word_table = file.add_table(rows=1 + len(table.rows), cols=len(columns), style="Table Grid")
@@ -457,7 +439,9 @@ def _table(file: Any, table: doc.Table) -> None:
         head = number == 0
         for cell, text, side in zip(row.cells, texts, aligned, strict=True):
             _fill(cell.paragraphs[0], text, size, bold=head, right=side == "right")
-        _keep_together(row, head=head)
+        properties = row._tr.get_or_add_trPr()
+        for kept in ("w:cantSplit", "w:tblHeader")[: 1 + head]:
+            properties.append(OxmlElement(kept))
 
 
 def _share_width(file: Any, word_table: Any, columns: Sequence[Sequence[str]]) -> None:
@@ -483,12 +467,3 @@ def _fill(
     paragraph.paragraph_format.space_after = Pt(0)
     if right:
         paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
-
-
-def _keep_together(row: Any, *, head: bool) -> None:
-    from docx.oxml import OxmlElement
-
-    properties = row._tr.get_or_add_trPr()
-    properties.append(OxmlElement("w:cantSplit"))
-    if head:
-        properties.append(OxmlElement("w:tblHeader"))

@@ -284,10 +284,6 @@ def _words_by_option(
             yield taker.name, (name, text)
 
 
-# What other commands and libraries call the columns of groups.
-_COLUMNS_OF_GROUPS = ("sensitive", "sensitive_features", "protect", "protected", "attribute")
-
-
 def _unknown_word(word: str, declared: dict[str, _Option]) -> UserError:
     """Return the error for a word that no option takes."""
     name, equals, _ = word.partition("=")
@@ -301,8 +297,6 @@ def _unknown_word(word: str, declared: dict[str, _Option]) -> UserError:
         return UserError(f"'{word}' begins with dashes: write {word.lstrip('-')}")
     if name in valid:
         return UserError(f"'{word}' has no value: write {name}={_value_shown(declared[name])}")
-    if name in _COLUMNS_OF_GROUPS and "group" in valid:
-        return UserError(f"unknown option '{name}': columns of groups are named with group=")
     if equals or word.startswith("-"):
         near = nearest(name, [*valid, *GROUPS, "experiment"], 1)
         if near and near[0] not in valid:

@@ -113,7 +113,7 @@ def _overview() -> str:
         section: [(verb, _first_line(verb)) for verb in verbs_of_it]
         for section, verbs_of_it in SECTIONS.items()
     }
-    tables[EXTENSIONS] = [(v, _of_extension(v)) for v in extensions.added(extensions.VERBS)]
+    tables[EXTENSIONS] = [(v, _of_extension(v)) for v in verbs() if v not in OWN_VERBS]
     widest = max(len(verb) for rows in tables.values() for verb, _ in rows)
     parts = ["fairbench VERB [name=value ...]", "Is this model fair, and how sure are we?"]
     parts += [f"{section}\n{cli.table(rows, widest)}" for section, rows in tables.items() if rows]
@@ -123,8 +123,6 @@ def _overview() -> str:
 
 def _of_extension(verb: str) -> str:
     """Return the first sentence on a verb that an extension adds, or why it cannot be used."""
-    if verb in OWN_VERBS:
-        return "(an extension adds this verb, too, which is not used)"
     problem = extensions.problem_of(verb)
     return f"({problem})" if problem else _first_line(verb)
 

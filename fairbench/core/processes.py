@@ -299,7 +299,6 @@ def _out_of_memory(error: BaseException) -> str:
 
 
 _LONGEST = 2000  # signs of a reason, as long as a refusal that lists names may be
-_LONGEST_LINE, _LINES = 400, 100  # of a traceback: signs of a line, lines of its beginning and end
 
 
 def failure(error: BaseException) -> tuple[str, str]:
@@ -315,33 +314,18 @@ def failure(error: BaseException) -> tuple[str, str]:
     if isinstance(error, OpenQuestions):
         return str(error), ""
     if isinstance(error, UserError):
-        return _cut(_text(error), _LONGEST), ""
+        return _cut(str(error)), ""
     reason = _missing_package(error) or _out_of_memory(error)
     if not reason and isinstance(error, OSError) and error.strerror:
         reason = refused(error)  # a disk that is full or not to be had
-    trace = "" if reason else _trace(error)
-    first_line = (reason or f"{type(error).__name__}: {_text(error)}").partition("\n")[0]
-    return _cut(first_line, _LONGEST), trace
+    trace = "" if reason else visible("".join(traceback.format_exception(error)), lines=True)
+    first_line = (reason or f"{type(error).__name__}: {error}").partition("\n")[0]
+    return _cut(first_line), trace.rstrip("\n")
 
 
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except (Exception, SystemExit) as other:
-        return f"(its text raises {type(other).__name__})"
-
-
-def _trace(error: BaseException) -> str:
-    """Return a traceback, its lines and the middle of a long one cut."""
-    lines = "".join(traceback.format_exception(error)).rstrip("\n").split("\n")
-    if (left_out := len(lines) - 2 * _LINES) > 0:
-        lines[_LINES:-_LINES] = [f"  ... {left_out} lines are left out ..."]
-    return "\n".join(_cut(line, _LONGEST_LINE) for line in lines)
-
-
-def _cut(text: str, most: int) -> str:
-    """Return a text whose invisible signs are shown as codes, cut to so many signs before that."""
-    return visible(text if len(text) <= most else f"{text[:most]} ...", lines=True)
+def _cut(text: str) -> str:
+    """Return a reason whose invisible signs are shown as codes, cut before that if it is long."""
+    return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ...", lines=True)
 
 
 # Locks between processes, on a file, and states that many processes change under one.

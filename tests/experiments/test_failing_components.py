@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from fairbench.core.processes import failure
 from tests import warm
 from tests.harness import run_py, verb
 
@@ -20,18 +19,12 @@ from fairbench.components.algorithms.methods.baseline import Baseline
 from fairbench.components.datasets import simulated
 
 
-class Mute(Exception):
-    def __str__(self):
-        raise ValueError("no text")
-
-
 class Ended(BaseException):
     pass
 
 
 RAISED = {
-    "exit": SystemExit(0), "message": SystemExit("bye"), "ended": Ended("own"), "mute": Mute(),
-    "long": ValueError("x" * 5_000_000), "lines": ValueError("x\\n" * 500_000),
+    "exit": SystemExit(0), "message": SystemExit("bye"), "ended": Ended("own"),
     "signs": ValueError("\\x1b[31m\\u202eevil"),
 }
 
@@ -90,9 +83,6 @@ SAID = {
     "exit": "SystemExit: 0",
     "message": "SystemExit: bye",
     "ended": "Ended: own",
-    "mute": "Mute: (its text raises ValueError)",
-    "long": "ValueError: xxx",
-    "lines": "ValueError: x",
     "signs": r"ValueError: \x1b[31m\u202eevil",
 }
 
@@ -110,9 +100,7 @@ SAID = {
     ],
     ids=str,
 )
-def test_what_would_end_the_process_or_is_endless_is_a_failed_run(
-    where, executor, hows, folder, tmp_path
-):
+def test_what_would_end_the_process_is_a_failed_run(where, executor, hows, folder, tmp_path):
     words = {"dataset": "simulated", "learner": "gaussian_nb", "method": "baseline", where: "odd"}
     done = run_py(
         "-m", *(f"{name}={value}" for name, value in words.items()),
@@ -129,7 +117,7 @@ def test_what_would_end_the_process_or_is_endless_is_a_failed_run(
     for how, outcome in zip(hows, failed, strict=True):
         assert outcome["message"].startswith(SAID[how])
     for text in (done.stdout, done.stderr, kept.read_text()):
-        assert len(text) < 50_000 and "\x1b" not in text and "\u202e" not in text
+        assert "\x1b" not in text and "\u202e" not in text
 
 
 @pytest.mark.thorough
@@ -227,15 +215,3 @@ def test_a_class_that_is_not_there_is_named(own_learner):
     done = own_learner("class Changin: pass\n")
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert "learners/changing.py has no Changing" in done.stderr
-
-
-def test_a_traceback_is_cut_in_the_middle_and_in_each_line():
-    try:
-        raise ValueError("first\n" + "x" * 1000 + "\n" * 1000 + "\x1b last")
-    except ValueError as error:
-        reason, trace = failure(error)
-    assert reason == "ValueError: first"
-    lines = trace.split("\n")
-    assert lines[0] == "Traceback (most recent call last):" and lines[-1] == r"\x1b last"
-    assert len(lines) == 201 and max(map(len, lines)) < 410
-    assert " lines are left out ..." in lines[100]

@@ -115,7 +115,6 @@ class Column:
     kind : the kind of its values, such as ``number`` or ``interval``.
     decimals : the number of decimals of numbers, and of the limits of intervals and estimates.
     left_out : if room is scarce, columns with the largest number are left out first; 0 never is.
-    page_only : whether terminals leave it out, as they have other ways to show it.
     narrow : whether a terminal saves the room between it and its neighbours.
     heads : whether its cells are the names of rows.
     right : whether text is aligned to the right, as numbers are.
@@ -125,7 +124,6 @@ class Column:
     kind: Kind = "text"
     decimals: int = 3
     left_out: int = 0
-    page_only: bool = False
     narrow: bool = False
     heads: bool = False
     right: bool = False

@@ -44,7 +44,6 @@ def progress(items: Sequence[Item], what: str) -> Iterable[Item]:
 
 MOST_LINES = 60  # of a summary, with the lines that the command prints after it
 _LINES_AFTER = 3  # lines that the command prints after a summary: the path of the page
-_LONGEST = 8  # lines of a sentence, at most
 
 
 def print_document(document: doc.Document, console: Console | None = None) -> None:
@@ -110,12 +109,12 @@ def _summary_parts(document: doc.Document, console: Console) -> Iterator[_Part]:
     summary = document.on_first_page
 
     def part(name: str, place: int, heading: str, text: Text, later: int = 0) -> _Part:
-        return (_IMPORTANCE.index(name) + later, place), heading, _wrap(text, console)
+        return (_IMPORTANCE.index(name) + later, place), heading, text.wrap(console, console.width)
 
     title = [shown_text(document.title, style="bold")]
     if document.warning:
         title.append(shown_text(f"WARNING: {document.warning}", style="bold red"))
-    yield (0, 0), "", [line for text in title for line in _wrap(text, console)]
+    yield (0, 0), "", [line for text in title for line in text.wrap(console, console.width)]
     figures = summary.key_figures
     for name, (heading, sentences) in summary.named_parts.items():
         for index, sentence in enumerate(sentences):
@@ -132,16 +131,6 @@ def _summary_parts(document: doc.Document, console: Console) -> Iterator[_Part]:
         if term != doc.COMMAND:  # which stands a few lines above
             line = shown_text(f"{term}: {doc.plain(text)}")
             yield part("audited", index, summary.audited_title, line)
-
-
-def _wrap(text: Text, console: Console) -> list[Text]:
-    """Return a text in lines, cut off if it is too long for a terminal."""
-    lines = list(text.wrap(console, console.width))
-    if len(lines) > _LONGEST:
-        lines = lines[:_LONGEST]
-        lines[-1].truncate(console.width - 2)
-        lines[-1].append(" …")
-    return lines
 
 
 def _figure_lines(table: doc.Table, console: Console) -> list[Text]:
@@ -198,7 +187,7 @@ def _tables_that_fit(table: doc.Table, width: int) -> Iterator[RichTable]:
     columns, repeated = table.columns, table.repeated
     widths, least = {}, {}  # words can be broken into lines, numbers cannot
     for i, column in enumerate(columns):
-        if column.page_only or column.kind == "bar":
+        if column.kind == "bar":
             continue
         texts = [str(_cell(row[i], column)) for row in table.rows]
         most = _FOLDED if column.kind == "text" else sys.maxsize

@@ -61,7 +61,6 @@ def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     assert len(lines) <= MOST_LINES - 3
     result = [sentence.split()[1] for sentence in document.summary.found[:3]]
     assert all(any(word in line for line in lines) for word in result)
-    assert any(line.endswith(" …") for line in lines)
 
 
 REPORTS = [

@@ -264,14 +264,11 @@ def _words_by_option(
     """Yield for each word the name of its option, and the text of the value."""
     slots = [option for option in declared.values() if option.argument and not option.pairs]
     collecting = [option for option in declared.values() if option.pairs]
-    former = {was: option.name for option in declared.values() if (was := option.metadata["was"])}
     for word in words:
         name, equals, text = word.partition("=")
         if equals and name in declared and not declared[name].pairs:
             slots = [slot for slot in slots if slot.name != name or slot.listed]
             yield name, text
-        elif equals and name in former:
-            raise UserError(f"{name}= is called {former[name]}= here")
         elif word.startswith("--"):
             raise _unknown_word(word, declared)
         elif slots and (not equals or Path(word).is_file()):

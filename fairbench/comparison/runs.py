@@ -82,7 +82,7 @@ class Settings:
     rope: tuple[float, ...] = option((), shown="[NUMBER,...]")
     rho: str = option(AVERAGE)
     rho_per: str = option(GROUP, choices=(GROUP, MEAN))
-    reference_run: str = option("", shown="RUN", was="reference")
+    reference_run: str = option("", shown="RUN")
     repeats: str = option(AVERAGED, choices=(AVERAGED, TYPICAL))
     paired: bool = option(True)
     predictive: bool = option(False)

@@ -93,15 +93,14 @@ def note(sentence: str) -> None:
 _ALIKE = 0.6  # from which names are near: index is not near to gender
 _LESS = 0.2  # by which a name is less near than the nearest, and is not meant
 _TWO_SIGNS = 2  # of which one is half a name
-_FEW_SIGNS = 4  # too few for the beginning of a longer name
-_LONGEST = 300  # signs of a sentence that lists names
+_LONGEST = 300  # signs of a name that are compared
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     """Return the valid names that look most like `name`, best first; none that is not near.
 
-    The only name that begins with it is near, however long it is. Of dotted names that share their
-    first part, such as ``learner.gamma``, only what follows the dot is compared.
+    Of dotted names that share their first part, such as ``learner.gamma``, only what follows the
+    dot is compared.
     """
     valid = list(valid)
     part = name.rpartition(".")[0] + "."
@@ -117,9 +116,6 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
         return difflib.SequenceMatcher(None, candidate, lower_name).ratio()
 
     near = [match for match in matches if likeness(match) > likeness(matches[0]) - _LESS]
-    if not near and len(name) > _FEW_SIGNS:
-        longer = [candidate for candidate in name_of_lower if candidate.startswith(lower_name)]
-        near = longer if len(longer) == 1 else []
     return [name_of_lower[candidate] for candidate in near]
 
 
@@ -143,9 +139,10 @@ def unknown_name(kind: str, name: str, valid: Iterable[str], *, listed_by: str =
     if hint and len(valid) > _FEW_NAMES:
         return UserError(f"{start}: {hint}")
     start += f": {hint} valid: " if hint else "; valid: "
-    names = _listed(valid, _LONGEST - len(start))
-    ending = f"; {listed_by} lists them" if listed_by and names.endswith(" more") else ""
-    return UserError(f"{start}{names}{ending}")
+    start += ", ".join(shortened(name) or "''" for name in valid[:_MOST_NAMES])
+    if (more := len(valid) - _MOST_NAMES) > 0:
+        start += f" and {more} more" + (f"; {listed_by} lists them" if listed_by else "")
+    return UserError(start)
 
 
 def did_you_mean(name: str, valid: Iterable[str], shown: str = "{}") -> str:
@@ -162,22 +159,8 @@ def did_you_mean(name: str, valid: Iterable[str], shown: str = "{}") -> str:
 
 
 _FEW_NAMES = 8  # names that are listed although one of them is near
+_MOST_NAMES = 12  # names that are listed
 _MANY = 10_000  # names, among which looking for the nearest takes seconds
-
-
-def _listed(names: Sequence[str], room: int) -> str:
-    """Return names in so many signs, and how many more there are."""
-    quoted_names = [shortened(name) or "''" for name in names[:_LONGEST]]
-    whole = ", ".join(quoted_names)
-    if len(names) == len(quoted_names) and len(whole) <= room:
-        return whole
-    kept: list[str] = []
-    ending = f" and {len(names)} more"
-    for candidate in quoted_names:
-        if len(", ".join([*kept, candidate]) + ending) > room and kept:
-            break
-        kept.append(candidate)
-    return f"{', '.join(kept)} and {len(names) - len(kept)} more"
 
 
 _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {

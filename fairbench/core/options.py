@@ -34,7 +34,6 @@ def option(
     pairs: Callable[[str], bool] | None = None,
     applies: Sequence[str] = (),
     main: bool = False,
-    was: str = "",
     needs: Sequence[str] = (),
     excludes: Sequence[str] = (),
 ) -> Any:
@@ -58,7 +57,6 @@ def option(
     applies : the kinds of things that the option applies to, if a command is about several kinds;
         to all of them if none is named.
     main : whether ``--help`` explains it unasked, where there are too many options for a screen.
-    was : the name that it once had, which is refused with a line that has the new one.
     needs : options of which one must be given with it.
     excludes : options that may not be given with it.
     """

@@ -502,7 +502,7 @@ class RankOptions(TablePart):
     family: str = option("", shown="COLUMN")
     cost: str = option("", shown="COLUMN")
     better: tuple[str, ...] = option((), shown="higher|lower")
-    epsilon: float | None = option(None, least=0, was="within")
+    epsilon: float | None = option(None, least=0)
     crashed: str = option("", shown="worst|left-out|NUMBER")
     mean: str = option(FAMILIES, choices=(FAMILIES, TASKS))
     about: str = option(NEW, choices=(NEW, THESE))

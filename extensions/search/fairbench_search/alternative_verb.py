@@ -87,8 +87,8 @@ class _AlternativeOptions(cli.Page, cli.Results):
 
     ids: tuple[str, ...] = option((), argument="RUN")
     words: tuple[tuple[str, str], ...] = option((), argument="NAME=VALUE", pairs=lambda name: True)
-    error_margin: float = option(0.005, least=0, share=True, was="within")
-    minimise: str = option("statistical_parity", shown="METRIC", was="gap")
+    error_margin: float = option(0.005, least=0, share=True)
+    minimise: str = option("statistical_parity", shown="METRIC")
     in_use: tuple[str, ...] = option((), shown="[NAME=VALUE,...]|RUN")
     without_group: bool = option(False)
     trials: int = option(100, least=1)

@@ -49,7 +49,7 @@ class _ChooseOptions(cli.Selection):
     format : How the result is printed.
     """
 
-    objective: str = option("", shown="METRIC", was="minimise")
+    objective: str = option("", shown="METRIC")
     where: tuple[str, ...] = option((), shown="'[METRIC<=NUMBER,...]'")
     level: float = option(0.95, share=True)
     format: str = option("text", choices=FORMATS)

@@ -236,7 +236,6 @@ def test_the_command_says_what_was_chosen_in_words(results, capsys, said_by):
         (["split=kfold", "error_rate<=0.1"], "is a comparison: write where="),
         (["split=kfold", "level=1"], "level is 1.0"),
         (["minimize=error_rate"], "unknown option 'minimize'"),
-        (["minimise=error_rate"], "minimise= is called objective= here"),
         (["from=nothing"], "unknown experiment 'nothing'"),
     ],
 )  # fmt: skip

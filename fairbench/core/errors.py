@@ -61,9 +61,6 @@ class OpenQuestions(UserError):
         super().__init__("\n".join([f"{len(lines)} things are open:", *lines, answer]))
 
 
-# What is said where a component changes in place what it is given.
-OTHERS_USE_IT = "others are given it, too; change a copy, such as X = X.copy()"
-
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 

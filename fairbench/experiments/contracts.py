@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import OTHERS_USE_IT, UserError, check_choice, check_minimum, check_types
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_types
 from fairbench.core.fingerprint import code_digest, describe, versions
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset, Task
@@ -260,7 +260,8 @@ def guarded(components: Iterable[object], *given: Frame | pd.Series) -> Iterator
     yield
     if not all(table.equals(was) for table, was in zip(tables, before, strict=True)):
         classes = " or ".join(type(component).__name__ for component in components)
-        raise UserError(f"{classes} changes the table that it is given: {OTHERS_USE_IT}")
+        how = "others are given it, too; change a copy, such as X = X.copy()"
+        raise UserError(f"{classes} changes the table that it is given: {how}")
 
 
 class Fitted(Protocol):

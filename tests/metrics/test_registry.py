@@ -7,7 +7,6 @@ import pytest
 
 from fairbench import evaluate
 from fairbench.core.errors import UserError
-from fairbench.core.processes import failure
 from fairbench.evaluation.table import setting_text
 from fairbench.metrics import group, registry
 from fairbench.metrics.registry import BINARY, REGRESSION, declared, find, metrics_of
@@ -124,12 +123,10 @@ def test_a_metric_cannot_change_what_others_are_given():
         return np.abs(target - prediction)
 
     metric = dataclasses.replace(find("mae"), function=changes)
-    with pytest.raises(ValueError, match="read-only") as raised:
+    with pytest.raises(ValueError, match="read-only"):
         metric(target := np.ones(3), np.zeros(3))
     assert target.tolist() == [1, 1, 1]
     target[:] = 2  # which is its owner's still
-    reason, trace = failure(raised.value)
-    assert "test_registry.py, line" in reason and "change a copy" in reason and not trace
 
 
 def test_lists_of_metrics_kept_by_hand_name_declared_ones():

@@ -95,7 +95,7 @@ def _resolve(lines: Sequence[CommandLine], locks: ExitStack, *, metric: str, sec
         raise UserError(sentence_of(_PAGE, "one_run"))
     deadline = time.monotonic() + seconds
     with SweepProgress(jobs=len(jobs)) as progress:
-        composed = [(job, line.compose(job)) for line, job in progress.show_composing(jobs)]
+        composed = [(job, line.compose(job)) for line, job in jobs]
         for _, config in composed:
             if config["plan"]:
                 raise UserError("plan=true plans an experiment: give it to fairbench run")

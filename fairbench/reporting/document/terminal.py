@@ -109,7 +109,11 @@ def _summary_parts(document: doc.Document, console: Console) -> Iterator[_Part]:
     summary = document.on_first_page
 
     def part(name: str, place: int, heading: str, text: Text, later: int = 0) -> _Part:
-        return (_IMPORTANCE.index(name) + later, place), heading, text.wrap(console, console.width)
+        return (
+            (_IMPORTANCE.index(name) + later, place),
+            heading,
+            list(text.wrap(console, console.width)),
+        )
 
     title = [shown_text(document.title, style="bold")]
     if document.warning:

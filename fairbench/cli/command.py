@@ -500,7 +500,7 @@ _WIDTH = 100
 _COLUMN = 30
 _SCREEN = 40  # lines
 _FEW = 2  # examples on a screen
-_ENOUGH = 8  # options on a screen, before what the command does is told in one sentence
+_MOST_OPTIONS = 11  # on a screen
 _NO_VALUE = (None, "", (), Path())
 TERMS = "fairbench explain TERM says what a term means; docs/glossary.md has all of them."
 
@@ -566,8 +566,8 @@ class Command:
     def help(self, name: str, text: str, *, whole: bool = False) -> str:
         """Return the help text, which fits on a screen unless `whole` is true.
 
-        What does not fit is left out: first most examples, the ends of sentences on options, and
-        the options that are not declared as main ones; then further options, from the last.
+        What does not fit is left out: most examples, what the command does beyond its first
+        sentence, the ends of sentences on options, and options that are not the first main ones.
 
         Parameters
         ----------
@@ -581,18 +581,11 @@ class Command:
             return page
         shown = [option for option in options if option.metadata["main"] or option.argument]
         shown = shown if any(not option.argument for option in shown) else options
-        paragraphs = paragraphs[:2]
-        while True:
-            brief = self._page(name, paragraphs, shown, brief=True)
-            left_out = len(options) - len(shown)
-            more = f"{left_out} further options" if left_out else "all of it"
-            brief = f"{brief}\n\n{name} --help {ALL} explains {more}.\n{TERMS}"
-            if brief.count("\n") < _SCREEN:
-                return brief
-            if len(shown) > _ENOUGH:
-                shown = shown[:-1]
-            else:
-                paragraphs = paragraphs[:-1]
+        shown = shown[:_MOST_OPTIONS]
+        brief = self._page(name, paragraphs[:1], shown, brief=True)
+        left_out = len(options) - len(shown)
+        more = f"{left_out} further options" if left_out else "all of it"
+        return f"{brief}\n\n{name} --help {ALL} explains {more}.\n{TERMS}"
 
     def _page(
         self, name: str, paragraphs: Sequence[str], options: Sequence[_Option], brief: bool = False

@@ -20,12 +20,15 @@ from rich import progress as bars
 from rich.console import Console
 
 from fairbench.cli.output import FAILED, print_failure, print_line
+from fairbench.comparison.runs import is_weighted
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.processes import failure, using
 from fairbench.core.text import digest
+from fairbench.evaluation.summary import task_of
 from fairbench.experiments import execute
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.experiments.execute import Plan
+from fairbench.metrics.registry import BINARY
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.panels import draw_figures
@@ -203,7 +206,10 @@ def _show_table(runs: Sequence[Plan]) -> None:
     """Print the table of a sweep's runs, and the commands for page, table and comparison."""
     results = runs[0].store.root
     catalogue = Catalogue(results, {run.id: _folder_of(run) for run in runs[:_MOST]})
-    print_document(runs_document(catalogue))
+    try:
+        print_document(runs_document(catalogue))
+    except UserError as error:  # a file was damaged meanwhile; the runs themselves have finished
+        print_line(f"no table: {error}")
     if len(runs) > _MOST:
         print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
     for command in _next_commands([run.id for run in runs], catalogue, results):
@@ -219,7 +225,11 @@ def _next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[l
     """
     folder_option = [] if str(results) == "results" else [f"results={results}"]
     commands = [["report"], ["table", *_named(ids), "out=runs.csv"]]
-    sets = [[run.id for run in of] for of in runs.comparable()]
+    # Counts, by which labels are compared, know no weights.
+    sets = [
+        [run.id for run in of if not is_weighted(run) or task_of(run.summary()) != BINARY]
+        for of in runs.comparable()
+    ]
     if len(largest := max(sets, key=len, default=[])) > 1:
         commands.append(["compare", *_named(largest)])
     return [["fairbench", *command, *folder_option] for command in commands]

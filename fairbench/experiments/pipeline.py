@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, groupby
@@ -546,13 +547,14 @@ def _task_facts(run: PlannedRun) -> dict[str, Any]:
 # seconds: what a stranger asks for may have no end.
 _LEAST_BYTES, _TIMES_BYTES = 1 << 30, 100
 _LEAST_S, _S_PER_MB, _TIMES_S = 120.0, 10.0, 50.0
+_FEW = 1000  # splits, variants or rows, which are built whatever is stored
 
 
 def _recomposed(run: Run, typed: Mapping[str, str]) -> DictConfig:
     """Return the configuration of a stored run, whose names stand for the files in ``conf``.
 
     What is stored may come from a stranger: it chooses components of this project by their names
-    and sets options of theirs, and nothing else.
+    and sets options of theirs, to sizes that fit what is stored, and nothing else.
 
     Parameters
     ----------
@@ -569,6 +571,7 @@ def _recomposed(run: Run, typed: Mapping[str, str]) -> DictConfig:
     if missing := [group for group in COMPONENTS if group not in components]:
         raise UserError(f"run {run.id} has no {missing[0]}: an earlier version made it")
     configuration.check_files_named(run, COMPONENTS, typed)
+    _check_sizes(run, components)
     words = [f"{group}={hydra_word(options['name'])}" for group, options in components.items()]
     with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
         cfg = compose("config", [*words, f"seed={run.seed}"], return_hydra_config=True)
@@ -581,6 +584,29 @@ def _recomposed(run: Run, typed: Mapping[str, str]) -> DictConfig:
         cfg.data.verify = run.verified
         cfg.purpose = run.purpose
     return cfg
+
+
+def _check_sizes(run: Run, components: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a configuration that asks for more splits or rows than the run has stored.
+
+    Raises
+    ------
+    UserError : it does.
+    """
+    cells = len(run.cells())
+    split, varied, data = (components[name] for name in ("split", "consistency", "dataset"))
+    sizes = {
+        "split.repeats": (split.get("repeats"), cells, "cells"),
+        "split.n_folds": (split.get("n_folds"), cells, "cells"),
+        "consistency.replicates": (varied.get("replicates"), cells, "cells"),
+        "consistency.values": (len(varied.get("values") or ()), cells, "cells"),
+    }
+    with suppress(UserError):  # of people that were left out or are damaged
+        sizes["dataset.n_samples"] = data.get("n_samples"), len(run.people()), "rows"
+    for option, (size, stored, what) in sizes.items():
+        # Some hundreds cost little, and variants that read the same fits share their cells.
+        if isinstance(size, int) and size > max(stored, _FEW):
+            raise UserError(f"run {run.id} has {option}={size}, and fewer {what} stored: {stored}")
 
 
 def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:

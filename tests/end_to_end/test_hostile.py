@@ -189,6 +189,13 @@ STORED = [
     ({"evaluator.choose_by": {}}, [IN_USE, VERIFY], "is of another type"),
     ({"learner.C": "x' hydra.run.dir='/"}, [IN_USE, VERIFY], "learner.C"),
     ({"learner.tol": -1.0}, [VERIFY], "computed again: InvalidParameterError: The 'tol' param"),
+    # No more is built than is stored.
+    ({"split.repeats": 90_000}, [VERIFY, EVALUATE], "repeats=90000, and fewer cells stored: 2"),
+    (
+        {"consistency.vary": "learner.C", "consistency.values": [float(i) for i in range(9000)]},
+        [VERIFY, EVALUATE], "consistency.values=9000, and fewer cells stored: 2",
+    ),
+    ({"dataset.n_samples": 10**6}, [VERIFY, EVALUATE], "=1000000, and fewer rows stored: 120"),
 ]  # fmt: skip
 
 

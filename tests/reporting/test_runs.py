@@ -13,10 +13,11 @@ import pytest
 from matplotlib.path import Path
 
 from fairbench import Evaluator, evaluate
-from fairbench.cli.jobs import _job_name, _next_commands, varied_names
+from fairbench.cli.jobs import _job_name, _next_commands, _show_table, varied_names
 from fairbench.cli.main import main
 from fairbench.cli.verbs.store import _runs_lines
 from fairbench.comparison.runs import load_predictions, predictions_frame
+from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.summary import Headlines, summarise
 from fairbench.evaluation.table import values_of
@@ -37,6 +38,7 @@ from fairbench.reporting.runs import (
     tradeoff_document,
 )
 from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Store
 from fairbench.tracking import entries
 from tests import harness
 from tests.evaluation.labelled import labelled
@@ -354,6 +356,12 @@ def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
     assert result[2][2:4] == ids
 
 
+def test_no_comparison_of_weighted_runs_is_proposed_which_would_be_refused(tmp_path):
+    sweep = ("-m", *survey(tmp_path)[1], "learner=gaussian_nb,logistic_regression")
+    text = ran(*sweep, "evaluator.weights=true", cwd=tmp_path).stdout
+    assert text.splitlines()[-1].startswith("  fairbench table ")
+
+
 def test_what_varies_is_in_the_name_of_a_job():
     jobs = [("dataset=german", f"learner.max_depth={k // 2}", f"seed={k % 2}") for k in range(4)]
     varied = varied_names(jobs)
@@ -542,6 +550,15 @@ def test_a_run_is_audited_with_its_weights_and_clusters_and_so_is_its_export(
                 assert row[name] == pytest.approx(metrics[name].iloc[0])
         rates[weights] = row["value"]
     assert rates[True] != pytest.approx(rates[False], abs=0.01)
+
+
+def test_a_table_that_cannot_be_made_costs_a_line(runs, tmp_path, capsys, monkeypatch):
+    def damaged(*arguments):
+        raise UserError("summary.csv is damaged")
+
+    monkeypatch.setattr("fairbench.cli.jobs.runs_document", damaged)
+    _show_table([SimpleNamespace(id=next(iter(runs.runs)), store=Store(runs.folder))])
+    assert "no table: summary.csv is damaged" in capsys.readouterr().out
 
 
 # The picture and the table of a trade-off: marks, letters, ellipses and the key.

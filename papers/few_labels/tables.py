@@ -1,7 +1,7 @@
 """Our numbers for the tables of chapter 4 and appendix B; 4.2 and 4.3 are the paper's 2 and 3.
 
-The study `rates` computes those of the tables, `errors` prints errors and coverages, `datasets` the
-data sets of Table 4.1, and `claims` what the tables say of the methods.
+The study `rates` computes those of the tables, `errors` prints errors and coverages, and `claims`
+what the tables say of the methods.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from fairbench.components.papers.engine.matching import Effort, Numbers, recorde
 from fairbench.components.papers.few_labels import methods
 from fairbench.core.arrays import Floats
 from fairbench.core.files import write_text
-from fairbench.metrics.group import difference
-from fairbench.metrics.registry import accuracy, total
 
 PUBLISHED = PAPERS / "few_labels" / "published.csv"
 OURS = PAPERS / "few_labels" / "ours.csv"
@@ -200,33 +198,6 @@ def described(dataset: str, attribute: str, metric: str, thirds: int) -> Floats:
     return np.array([one[rows].mean() for rows in held_out])
 
 
-def released(key: methods.Key) -> dict[str, object]:
-    """Return a configuration's sizes, shares in percent, and true differences in points."""
-    table = methods.released_pool(key, as_released=True)
-    counts = table.counts()
-    of_all = {"rows": len(table.score), "groups": table.n_groups, "reference": table.groups[0]}
-    shares = {
-        "reference, %": 100 * (table.group == 0).mean(),
-        "label 1, %": 100 * table.label.mean(),
-        "accuracy, %": 100 * accuracy(total(counts))[0],
-    }
-    gaps = {
-        f"difference of {name}": 100 * difference(rate, methods.everyone_else(counts))[0]
-        for name, rate in methods.RATES.items()
-    }
-    return {**dict(zip(methods.CONFIGURATION, key, strict=True)), **of_all, **shares, **gaps}
-
-
-def datasets() -> None:
-    """Print the data sets and models of the study: Table 4.1 as printed, and as it is.
-
-    ``python -m papers.few_labels.tables datasets`` prints a row per configuration of the released
-    files: its sizes, shares and true differences.
-    """
-    frame = pd.DataFrame([released(key) for key in methods.CONFIGURATIONS])
-    print(frame.round(1).to_string(index=False))
-
-
 _THEIRS, _OURS = "published", "ours"
 
 
@@ -264,4 +235,4 @@ def claims() -> None:
 
 
 if __name__ == "__main__":
-    run_main(rates, errors, datasets, claims)
+    run_main(rates, errors, claims)

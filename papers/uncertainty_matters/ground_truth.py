@@ -1,15 +1,13 @@
 """Repeated ten-fold cross-validations of German, the ground truth of Barrainkua et al. (2024).
 
-``python -m papers.uncertainty_matters.ground_truth [cvs=200] [algorithms=NAMES]`` counts outcomes
-over the ten folds, in batches that are kept in the results folder: a stopped command goes on where
-it was, and more cross-validations add to those that are there. All algorithms see the same
-partitions, so two of them can be compared cross-validation by cross-validation.
+Outcomes are counted over the ten folds, in batches that are kept in the results folder: a stopped
+command goes on where it was, and more cross-validations add to those that are there. All algorithms
+see the same partitions, so two of them can be compared cross-validation by cross-validation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,20 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Results
-from fairbench.components.papers import composed, number_of_cvs, print_table, run_main
+from fairbench.components.papers import composed
 from fairbench.core.arrays import Mask
-from fairbench.core.errors import unknown_name
 from fairbench.core.files import atomic
-from fairbench.core.options import option
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset
 from fairbench.data.splits import Fold, KFold
 from fairbench.experiments.compute import compute
 from fairbench.experiments.contracts import Study
 from fairbench.experiments.pipeline import prepare
-from fairbench.metrics.group import difference
-from fairbench.metrics.registry import accuracy, binary_confusion, total, true_positive_rate
+from fairbench.metrics.registry import binary_confusion
 
 # The 13 algorithms of Table 12.1, as choices of this project's learners and interventions.
 
@@ -64,15 +58,8 @@ _OTHER_C = ", C = "  # behind a name: the learner's own C in place of 1, as in "
 
 
 def overrides(name: str) -> list[str]:
-    """Return the overrides of the run of one algorithm, its data set included.
-
-    Raises
-    ------
-    UserError : an algorithm that Table 12.1 does not have.
-    """
+    """Return the overrides of the run of one algorithm, its data set included."""
     own, _, C = name.partition(_OTHER_C)
-    if own not in ALGORITHMS:
-        raise unknown_name("algorithm", own, ALGORITHMS)
     words = [word for word in ALGORITHMS[own] if not (C and word.startswith("learner.C="))]
     return [*DATA, *words, *([f"learner.C={C}"] * bool(C)), "method=baseline"]
 
@@ -111,18 +98,7 @@ STORED = Path("papers", "uncertainty_matters")  # in a results folder
 Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Options(Results):
-    """Which algorithms are cross-validated, and how."""
-
-    cvs: int = number_of_cvs(200)
-    algorithms: tuple[str, ...] = option(
-        tuple(ALGORITHMS), 'Which algorithms; a name with a comma is written ["FERM, C = 0.4"].'
-    )
-    jobs: int = option(1, "How many batches are computed at a time.", least=1)
-
-
-def counts(algorithm: str, cvs: int, results: Path, jobs: int = 1) -> Counts:
+def counts(algorithm: str, cvs: int, results: Path) -> Counts:
     """Return the counts of the first cross-validations; what is computed is kept, in batches.
 
     Returns
@@ -131,11 +107,8 @@ def counts(algorithm: str, cvs: int, results: Path, jobs: int = 1) -> Counts:
     risk) per group, age > 25 first, pooled over the folds. The same index is the same partition
     for every algorithm.
     """
-    import joblib
-
     batches = range(-(-cvs // BATCH))
-    tasks = (joblib.delayed(_batch)(algorithm, batch, results / STORED) for batch in batches)
-    return np.concatenate(joblib.Parallel(jobs, verbose=10)(tasks))[:cvs]
+    return np.concatenate([_batch(algorithm, each, results / STORED) for each in batches])[:cvs]
 
 
 def _batch(algorithm: str, batch: int, folder: Path) -> Counts:
@@ -171,26 +144,3 @@ def counted(part: Study, cvs: Sequence[int]) -> Counts:
     codes, n_groups = groups.cat.codes.to_numpy(), len(groups.cat.categories)
     labels = held_out_labels(part, cvs)
     return np.stack([binary_confusion(target, each, codes, n_groups=n_groups) for each in labels])
-
-
-def main(options: Options) -> None:
-    """Compute what is missing, then print how far the cross-validations scatter.
-
-    The equal opportunity difference is the true positive rate of age <= 25 less that of age > 25.
-    """
-    rows = []
-    for name in options.algorithms:
-        tables, cells = counts(name, options.cvs, options.results, options.jobs), []
-        gap = difference(true_positive_rate, tables)[:, 0]
-        for values in (accuracy(total(tables))[:, 0], gap, np.abs(gap)):
-            sd = values.std(ddof=1)
-            cells.append(f"{values.mean():.4f} ({sd / np.sqrt(len(values)):.4f}), {sd:.4f}")
-        rows.append([name, *cells])
-    measures = ("accuracy", "equal opportunity difference", "its size")
-    headings = ("", *(f"{each}: mean (se), sd" for each in measures))
-    title = f"{options.cvs} ten-fold cross-validations of German, age > 25"
-    print_table(title, headings, rows, width=140)
-
-
-if __name__ == "__main__":
-    run_main(main)

@@ -208,13 +208,6 @@ def test_a_report_by_hand(one_pool, tmp_path):
     assert figures.posterior_reports(1, 2, tmp_path)["pair"].tolist() == ["adult sex", "bank age"]
 
 
-def test_the_released_data_sets_are_described(one_pool, table):
-    row = tables.released(("adult", "sex", "mlp"))
-    assert (row["rows"], row["groups"], row["reference"]) == (600, 3, "a")
-    assert row["reference, %"] == pytest.approx(100 * np.mean(table.group == 0))
-    assert row["accuracy, %"] == pytest.approx(100 * np.mean(table.prediction == table.label))
-
-
 def test_a_third_is_held_out_and_scored_by_what_knows_the_rest(monkeypatch, tmp_path):
     """Simulated people whose first feature tells their label."""
     generator = np.random.default_rng(0)

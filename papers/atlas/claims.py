@@ -121,19 +121,15 @@ class _ClaimPart:
         return self.verdict, self.alone
 
 
-def sign_in_words(part: _ClaimPart, *, alone: bool = False) -> str:
+def sign_in_words(part: _ClaimPart) -> str:
     """Return whether a difference is ``above 0``, ``under`` its epsilon, or ``open``.
 
     Unlike the verdict of a part, these words do not depend on what the claim says.
-
-    Parameters
-    ----------
-    alone : by the difference's own interval, in place of the one that is simultaneous with others.
     """
-    if (part.alone if alone else part.verdict) == OPEN:
+    if part.verdict == OPEN:
         return "open"
-    limits = (part.lower, part.upper) if alone else (part.all_lower, part.all_upper)
-    return "above 0" if larger(*limits, part.epsilon) == HOLDS else f"under {part.epsilon:g}"
+    is_above = larger(part.all_lower, part.all_upper, part.epsilon) == HOLDS
+    return "above 0" if is_above else f"under {part.epsilon:g}"
 
 
 @dataclass(frozen=True)

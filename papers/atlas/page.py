@@ -14,7 +14,6 @@ from importlib.util import find_spec
 if find_spec("fairbench_rank") is None:
     sys.exit("error: the atlas needs the extension fairbench-rank: pip install extensions/rank")
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -196,18 +195,6 @@ def size_sentence(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return _tell("size", thresholds=THRESHOLDS_NEED, **told)
 
 
-def _counts_sentence(claim: Claim) -> str:
-    """Return sentences on how many differences of a claim are above 0, too small, or open."""
-    parts = claim.deciding_parts
-    small = f"under {parts[0].epsilon:g}"
-    at_once = Counter(sign_in_words(part) for part in parts)
-    alone = Counter(sign_in_words(part, alone=True) for part in parts)
-    counts = {"above": at_once["above 0"], "under": at_once[small], "open": at_once["open"]}
-    counts |= {"above_alone": alone["above 0"], "under_alone": alone[small]}
-    differences = pluralise(len(parts), "difference", "differences")
-    return _tell("counts", differences=differences, small=small, **counts)
-
-
 def evidence_text(claim: Claim) -> str:
     """Return what was measured of a claim, and how many differences do not count."""
     if not claim.evidence:
@@ -263,7 +250,6 @@ def _details(claim: Claim) -> model.Details:
     table = declared_table(_PAGE, "parts", rows, tags=tags)
     blocks: list[model.Block] = [
         model.Paragraph(f"{claim.criterion} Source: {claim.source}"),
-        *([model.Paragraph(_counts_sentence(claim))] if claim.deciding_parts else []),
         *([model.Items(claim.remarks)] if claim.remarks else []),
     ]
     return model.Details(

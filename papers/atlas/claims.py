@@ -234,13 +234,14 @@ def _judge_parts(values: ApproachValues, series: Sequence[_ClaimSeries]) -> tupl
 
 
 @cache
-def _texts_of_claims() -> dict[str, dict[str, Any]]:
-    return yaml.safe_load(ROLES.read_text())["texts"]
+def _declared() -> dict[str, Any]:
+    """Return which components claims are about, and the texts of the claims."""
+    return yaml.safe_load(ROLES.read_text())
 
 
 def _claim(name: str, **found: Any) -> Claim:
     """Return a claim with its texts, and what was found."""
-    texts = _texts_of_claims()[name]
+    texts = _declared()["texts"][name]
     return Claim(
         name, **{k: texts[k] for k in ("statement", "source", "difference", "rule")}, **found
     )
@@ -255,7 +256,7 @@ def _claim_of_all(
     """Return a claim that holds if every part that decides it holds."""
     deciding = _select_deciding(parts if decided_by is None else decided_by)
     verdict = all_hold([part.verdicts for part in deciding])
-    texts = _texts_of_claims()[name]
+    texts = _declared()["texts"][name]
     evidence = _range_of(texts["measured"], texts["words"], deciding)
     return _claim(name, verdict=verdict, parts=parts, evidence=evidence, **found)
 
@@ -301,35 +302,9 @@ def _range_in_words(least: float, most: float, words: Sequence[str]) -> str:
     return f"between {number(-least)} {words[0]} and {number(most)} {words[1]}"
 
 
-@dataclass(frozen=True)
-class ClaimRoles:
-    """Which components claims are about; without one, claims about it are left out.
-
-    Attributes
-    ----------
-    likelihood : the method whose log loss is said to be the best.
-    bags : the methods that are said to be uncalibrated.
-    recalibrations : the interventions that recalibrate scores without aiming at other decisions.
-    thresholds : the interventions that choose thresholds for each group on the training rows.
-    """
-
-    likelihood: str = ""
-    bags: tuple[str, ...] = ()
-    recalibrations: tuple[str, ...] = ()
-    thresholds: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, path: Path) -> ClaimRoles:
-        """Read the roles from a configuration file."""
-        roles = yaml.safe_load(path.read_text())
-        role_names = ("bags", "recalibrations", "thresholds")
-        return cls(roles["likelihood"], *(tuple(roles[name]) for name in role_names))
-
-
 def claims(
     values: ApproachValues,
     margins: Sequence[MarginSeries],
-    roles: ClaimRoles,
     remarks: Sequence[str] = (),
 ) -> tuple[Claim, ...]:
     """Return every claim that the atlas has the runs for.
@@ -343,13 +318,13 @@ def claims(
     """
     plain = values.only(values.table["setting"] == "")
     interventions = contrasts(plain, "intervention", NONE)
-    methods = contrasts(plain, "method", roles.likelihood)
-    recalibrated = _chosen(interventions, roles.recalibrations)
+    methods = contrasts(plain, "method", _declared()["likelihood"])
+    recalibrated = _chosen(interventions, _declared()["recalibrations"])
     others = [contrast for contrast in interventions if contrast not in recalibrated]
     all_claims = [
-        _unprocessing_claim(values, margins, remarks, roles.thresholds),
+        _unprocessing_claim(values, margins, remarks),
         *_intervention_claims(plain, others),
-        _ensemble_claim(plain, _chosen(methods, roles.bags)),
+        _ensemble_claim(plain, _chosen(methods, _declared()["bags"])),
         _binomial_claim(plain, methods),
         *_abstention_claims(values),
         _recalibration_claim(plain, recalibrated),
@@ -382,14 +357,12 @@ def _unprocessing_claim(
     values: ApproachValues,
     margins: Sequence[MarginSeries],
     remarks: Sequence[str] = (),
-    on_training_rows: Sequence[str] = (),
 ) -> Claim:
     """Return the claim that thresholds do no worse than any intervention.
 
     Parameters
     ----------
     remarks : further ways in which the comparison is uneven, of :func:`unequal_terms_remarks`.
-    on_training_rows : the interventions that choose such thresholds on the training rows.
     """
     falls = falls_by_intervention(values, margins)
     series = [
@@ -398,7 +371,7 @@ def _unprocessing_claim(
     ]
     parts = _judge_parts(values, series)
     names = (part.label.split()[0] for part in _select_deciding(parts) if part.mean == part.mean)
-    fairest = dict.fromkeys(name for name in names if name in on_training_rows)
+    fairest = dict.fromkeys(name for name in names if name in _declared()["thresholds"])
     of_rows = []
     if compared := sorted({margin.approach for margin in margins}):
         rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
@@ -496,7 +469,7 @@ def _best_of(name: str, parts: Sequence[_ClaimPart]) -> str:
     if gap is None:
         return ""
     cost = part_of[gap.label, ERROR]
-    conclusion = _texts_of_claims()[name]["measured"]
+    conclusion = _declared()["texts"][name]["measured"]
     told = "shown" if at_once else "not_shown" if alone else ""
     sure = _tell(told, conclusion=conclusion, count=len(parts)) if told else ""
     changes = {

@@ -28,9 +28,7 @@ from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.atlas import thresholds
 from fairbench.components.papers.atlas.claims import (
-    ROLES,
     Claim,
-    ClaimRoles,
     claims,
     sign_in_words,
     signed_in_words,
@@ -43,7 +41,7 @@ from fairbench.core.files import write_text
 from fairbench.core.options import option
 from fairbench.core.text import interval, signed
 from fairbench.metrics.registry import label
-from fairbench.reporting.charts import COLOURS, Panel, Series, chart, forest
+from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document import model
 from fairbench.reporting.document.forms import finite, to_markdown
 from fairbench.reporting.document.terminal import print_document
@@ -111,7 +109,6 @@ class AtlasFindings(Findings):
 def with_claims(
     findings: Findings,
     *,
-    roles: ClaimRoles | None = None,
     remarks: Sequence[str] = (),
     draws: int = 300,
 ) -> AtlasFindings:
@@ -119,7 +116,6 @@ def with_claims(
 
     Parameters
     ----------
-    roles : the components that claims are about; by default those of claims.yaml.
     remarks : ways in which interventions were not configured on equal terms, from
         :func:`fairbench.components.papers.atlas.claims.unequal_terms_remarks`.
     draws : number of draws from the posterior of the effects of facts about data sets.
@@ -129,7 +125,7 @@ def with_claims(
     told = (explanations(each.ranked, draws=draws) for each in findings.standings)
     return AtlasFindings(
         **{field.name: getattr(findings, field.name) for field in fields(Findings)},
-        claims=claims(findings.values, series, roles or ClaimRoles.read(ROLES), remarks),
+        claims=claims(findings.values, series, remarks),
         margins=margins,
         verdicts=list(thresholds.task_verdicts(margins)),
         by_size=thresholds.margins_by_size(findings.values, series),
@@ -252,28 +248,10 @@ def _details(claim: Claim) -> model.Details:
         model.Paragraph(f"{claim.criterion} Source: {claim.source}"),
         *([model.Items(claim.remarks)] if claim.remarks else []),
     ]
+    name = f"claim-{claim.name}"
     return model.Details(
-        claim.statement, [*blocks, *_picture(claim), table], remark=claim.verdict,
-        name=f"claim-{claim.name}", style="metric",
-    )  # fmt: skip
-
-
-def _picture(claim: Claim) -> Iterator[model.Gallery]:
-    """Yield the parts that decide with their intervals, drawn one below the other."""
-    figures = []
-    for metric in dict.fromkeys(part.metric for part in claim.deciding_parts):
-        parts = [p for p in claim.deciding_parts if p.metric == metric and p.mean == p.mean]
-        if not parts:
-            continue
-        limits = np.array([[part.lower, part.upper] for part in parts])
-        reach = float(np.ceil(100 * np.nanmax(np.abs(limits))) / 100) or 0.01
-        estimates = [(part.label, part.mean, part.lower, part.upper) for part in parts[:12]]
-        svg = forest(label(metric), [estimates], span=(-reach, reach), mark=0.0)
-        name = f"claim-{claim.name}-{metric}"
-        title = f"{claim.statement} {label(metric)}"
-        figures.append(model.Figure(title, [svg], style="panel", name=name))
-    if figures:
-        yield model.Gallery(figures, _tell("figures"))
+        claim.statement, [*blocks, table], remark=claim.verdict, name=name, style="metric"
+    )
 
 
 def _size_details(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> model.Details:

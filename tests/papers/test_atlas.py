@@ -268,21 +268,24 @@ def test_what_is_unlevel_is_said_of_runs_that_have_it(tmp_path):
 
 
 def test_thresholds_of_the_same_rows_are_set_beside_the_claim():
-    """The only intervention is taken for one that chooses thresholds, and needs the group."""
+    """The only intervention is one that chooses thresholds, and needs the group."""
     table = generated_atlas.table(learners=("xgboost",), repeats=4, worse=0.02)
     table.loc[table["intervention"] != "none", "group_at_prediction"] = True
-    roles = claims.ClaimRoles(likelihood="binomial_nll", thresholds=("reweighing",))
-    whole, by_name = claimed(table, draws=20, roles=roles, remarks=["The rule is another one."])
+    table["intervention"] = table["intervention"].replace("reweighing", "threshold_optimizer")
+    whole, by_name = claimed(table, draws=20, remarks=["The rule is another one."])
     claim, (first, *_) = by_name["unprocessing_dominates"], by_name["unprocessing_dominates"].parts
     on_validation, fairest, *rest = claim.remarks
     assert on_validation.startswith("The thresholds are chosen on validation rows")
     assert "0 do not need it" in on_validation
     assert fairest.startswith(
-        "The fairest comparison is with reweighing, which needs the group as well, but chooses its "
-        "thresholds on the training rows."
+        "The fairest comparison is with threshold_optimizer, which needs the group as well, but "
+        "chooses its thresholds on the training rows."
     )
     assert "The rule is another one." in rest and rest[-1] in page.docs_page(whole)
-    assert first.label == f"reweighing 0.25 ({NEEDS_GROUP}), at the same gap in equalized odds"
+    assert (
+        first.label
+        == f"threshold_optimizer 0.25 ({NEEDS_GROUP}), at the same gap in equalized odds"
+    )
 
 
 def test_the_page_of_a_board_gets_the_claims_and_opens_with_the_sizes():

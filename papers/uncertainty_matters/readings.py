@@ -29,7 +29,6 @@ from fairbench.components.papers.uncertainty_matters.ground_truth import (
     study,
 )
 from fairbench.core.arrays import Floats, Mask, rng
-from fairbench.core.options import option
 from fairbench.inference.comparing import Comparison, Region, highest_density_region, objective
 from fairbench.inference.gaps import cells_of
 from fairbench.inference.posterior import table_draws
@@ -37,13 +36,6 @@ from fairbench.inference.survey import half_splits, variance_ratio
 from fairbench.metrics.registry import accuracy, true_negative_rate
 
 REFERENCE, ALL_HALVINGS, AT_A_TIME = "SVM", 60, 5
-
-
-@dataclass(frozen=True)
-class _HalvesOptions:
-    """How much is computed."""
-
-    halvings: int = option(ALL_HALVINGS, "How many halvings of the data.", least=1)
 
 
 def half_estimates(name: str, halvings: int = ALL_HALVINGS) -> Floats:
@@ -70,24 +62,24 @@ def ratios(own: Floats, reference: Floats, at_a_time: int = AT_A_TIME) -> list[f
     return [float(variance_ratio(own[part], reference[part], pooled=True)) for part in parts]
 
 
-def halves(options: _HalvesOptions) -> None:
+def halves() -> None:
     """Print variances over half-splits with a cross-validation inside each half (section 10).
 
-    ``python -m papers.uncertainty_matters.readings halves [halvings=60]`` prints the ratio r of an
-    algorithm's variance to that of the support vector machine, by rate and group and in the
-    mean, of all halvings and of the paper's five at a time. The project's own split=half_splits
+    ``python -m papers.uncertainty_matters.readings halves`` prints the ratio r of an algorithm's
+    variance to that of the support vector machine, by rate and group and in the mean, of all
+    halvings and of the paper's five at a time. The project's own split=half_splits
     trains on one half and tests on the other, so that its r is of single fits.
     """
-    reference = half_estimates(REFERENCE, options.halvings)
+    reference = half_estimates(REFERENCE)
     rows = []
     for name in ALL:
-        own = half_estimates(name, options.halvings)
+        own = half_estimates(name)
         each, fives = variance_ratio(own, reference), np.sort(ratios(own, reference))
         cells = [", ".join(f"{value:.2f}" for value in row) for row in each]
         span = f"{fives[0]:.2f} to {fives[-1]:.2f}"
         rows.append([name, *cells, f"{np.nanmean(each):.2f}", span])
     headings = ("", "accuracy", "good loans found", "mean", "of five at a time")
-    print_table(f"r, of {options.halvings} halvings", headings, rows)
+    print_table(f"r, of {ALL_HALVINGS} halvings", headings, rows)
 
 
 PACKED_FILE = ground_truth.FOLDER / "counts.npz"

@@ -255,13 +255,6 @@ LEVEL = 0.95
 UPSAMPLED_DRAWS, TEST_SETS = 1000, 2000
 
 
-@dataclass(frozen=True)
-class _UpsamplingOptions:
-    """How much is drawn."""
-
-    test_sets: int = option(TEST_SETS, "How many test sets.", least=1)
-
-
 def upsampled(found: Counts, rows: int, factor: int, generator: np.random.Generator) -> Counts:
     """Return the counts (T,) of a group of `rows` after copies drawn at random were added.
 
@@ -339,20 +332,20 @@ def figure_15_3(results: Path, effort: Effort) -> Drawn:
     yield "", figure({factor: coverage(factor, test_sets) for factor in FACTORS})
 
 
-def upsampling(options: _UpsamplingOptions) -> None:
+def upsampling() -> None:
     """Figure 15.3 of Uncertainty Matters: a test set whose small group is upsampled says too much.
 
-    ``python -m papers.uncertainty_matters.simulated upsampling [test_sets=2000]`` copies rows of
-    the small group, drawn at random, until it is as large as the other one, as is done to training
-    rows. Copies are no new people: the posterior gets narrow around the share of those who happened
-    to be copied. The figure has the posterior of one test set before and after, and how often 95 %
-    intervals of many hold the truth.
+    ``python -m papers.uncertainty_matters.simulated upsampling`` copies rows of the small group,
+    drawn at random, until it is as large as the other one, as is done to training rows. Copies are
+    no new people: the posterior gets narrow around the share of those who happened to be copied.
+    The figure has the posterior of one test set before and after, and how often 95 % intervals of
+    many hold the truth.
     """
     rows = []
     for factor in FACTORS:
-        held, width = coverage(factor, options.test_sets)
+        held, width = coverage(factor, TEST_SETS)
         rows.append((f"{factor} times", f"{held:.1%}", f"{width:.3f}"))
-    title = f"95 % intervals of the gap, {options.test_sets} test sets"
+    title = f"95 % intervals of the gap, {TEST_SETS} test sets"
     print_table(title, ("small group", "hold the truth", "mean width"), rows)
 
 

@@ -709,7 +709,7 @@ def _draw_chosen(population: Setting, replications: int, draw: Random) -> Sample
         judged.append(None)
         if place is not None:
             seen = np.array([candidates.objectives[place], each[place, 1]])
-            widths = -special.ndtri(np.transpose(correction(candidates, level=LEVEL)[0]))
+            widths = -special.ndtri(np.transpose(correction(candidates, level=LEVEL)))
             both = _within(seen, *widths), _within(seen, *[quantile(LEVEL)] * 2)
             judged[-1] = [{"corrected": c, "naive": n} for c, n in zip(*both, strict=True)]
     return Sample((NAMES_CHOSEN, judged), dict(zip(NAMES_CHOSEN, np.array(true).T, strict=True)))

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.text import said
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.inference.rates import rate_limits
@@ -29,7 +28,7 @@ from fairbench.results.tables import TEST
 from fairbench_search import choice, gains
 from fairbench_search.corrected import Tails, uncorrected_tails
 from fairbench_search.gains import GoalEstimate, GoalRows
-from fairbench_search.goals import Goal, Tuning, refusal
+from fairbench_search.goals import Goal, Tuning
 from fairbench_search.tuning import DrawnSearch, Search, Trial, label_rows
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval
@@ -144,16 +143,16 @@ class Alternative:
 
     Attributes
     ----------
-    tried : the model in use first, then every candidate: ``what`` it is, as typed, or the run's id;
+    tried : the model in use first, then every candidate: ``what`` it is, as typed;
         its ``label`` for readers; ``gap`` and ``error_rate`` on validation rows, NaN if it failed,
         for a ``reason``; whether it needs the ``group_at_prediction``; the ``family`` that it was
-        drawn from, empty if it was not drawn; and the ``cpu_seconds`` of its fit.
+        drawn from, empty of the model in use; and the ``cpu_seconds`` of its fit.
     chosen_index : the position of the chosen model in `tried`; 0 if no candidate is better.
     within : how much larger its error may be than that of the model in use.
     chosen_by : the number of validation rows used for the choice.
     runs : the runs of the model in use, and of the chosen one if it is another.
     read : the protected attributes that are also features of all these models.
-    search : the search that drew the candidates; None if they are finished runs.
+    search : the search that drew the candidates.
     """
 
     tried: Sequence[Row]
@@ -162,8 +161,8 @@ class Alternative:
     chosen_by: int
     comparison: _BothModels
     runs: Sequence[Run]
+    search: DrawnSearch
     read: tuple[str, ...] = ()
-    search: DrawnSearch | None = None
     notes: Sequence[str] = ()
 
     @property
@@ -187,42 +186,19 @@ class Alternative:
 
     @property
     def bounds(self) -> list[Row]:
-        """What ``more`` candidates can bring, from 0 to the most; nothing if none was drawn.
+        """What ``more`` candidates can bring, from 0 to the most.
 
         The ``chance`` that one of them would be chosen, and by how much they lower the gap on
         average: the one ``seen`` on the validation rows, and the ``true`` one, of which the upper
         limit of its interval is known. Half of the risk is the interval's, half the chance's.
         """
-        chance = self.search.chance if self.search else 0.0
+        chance = self.search.chance
         gaps = {"seen": self.selected["gap"], "true": self.comparison.gaps[1][2]}
         return [
             {"more": more, "chance": (0.0, 1 - (1 - chance) ** more)}
             | {of: (0.0, float(gains.further_gain(gaps[of], chance, more=more))) for of in gaps}
-            for more in FURTHER * bool(self.search)
+            for more in FURTHER
         ]
-
-
-def _judged(
-    shared: choice.Shared,
-    pair: Sequence[int],
-    metric: Metric,
-    *,
-    level: float,
-    looks: int = 1,
-    **about: Any,
-) -> Alternative:
-    """Return the answer of a search that has ended, judged on the test rows.
-
-    Parameters
-    ----------
-    pair : the positions of the model in use and of the chosen one among the runs.
-    looks : as in :func:`compare_models`.
-    about : the further fields of the :class:`Alternative`.
-    """
-    rows = replace(shared.judging, prediction=shared.judging.prediction[:, pair])
-    comparison = compare_models(rows, metric, level=level, looks=looks)
-    runs = [shared.runs[place] for place in dict.fromkeys(pair)]
-    return Alternative(comparison=comparison, runs=runs, **about)
 
 
 COMPONENTS = ("learner", "intervention", "method")
@@ -263,12 +239,11 @@ def alternative_of_search(
         tried.append(
             {**known, "family": family, "cpu_seconds": trial.seconds, "reason": trial.error}
         )
-    answer = _judged(
-        shared,
-        [0, len(runs) - 1],
-        search.goals[0].metric,
-        level=search.tuning.level,
-        looks=len(looks) or 1,
+    rows = replace(shared.judging, prediction=shared.judging.prediction[:, [0, len(runs) - 1]])
+    metric, level = search.goals[0].metric, search.tuning.level
+    answer = Alternative(
+        comparison=compare_models(rows, metric, level=level, looks=len(looks) or 1),
+        runs=shared.runs,
         tried=tried,
         chosen_index=search.chosen_index,
         within=search.within,
@@ -303,66 +278,6 @@ def options_shown(values: Mapping[str, Any]) -> str:
 def value_text(value: object) -> str:
     """Return an option's value as tables show it."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def alternative_among_runs(
-    runs: Catalogue,
-    in_use: Run | None,
-    metric: Metric,
-    *,
-    within: float,
-    level: float,
-    without_group: bool = False,
-) -> Alternative:
-    """Return the less discriminatory alternative among finished runs.
-
-    Parameters
-    ----------
-    in_use : the run of the model in use; by default that of least error on the validation rows.
-    without_group : whether runs that need a person's group at prediction time are left out.
-
-    Raises
-    ------
-    UserError : no validation rows apart from the test rows, or several splits.
-    """
-    names = runs.label()
-    first_of_all = [in_use] if in_use else []
-    among = list({run.id: run for run in [*first_of_all, *runs]}.values())
-    choice.check_several(among)
-    shared = choice.shared_rows(among)
-    choosing, stored = shared.choosing, shared.runs
-    if choosing is None:
-        raise refusal("no_validation")
-    if (fits := len(shared.judging.counts)) > 1:
-        raise refusal("several_fits", fits=fits)
-    goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
-    of_runs = [_rows_of_model(choosing, place) for place in range(len(stored))]
-    # Gap and error of every run on the validation rows.
-    values = np.array([[goal.estimate(rows).value for goal in goals] for rows in of_runs])
-    first = 0 if in_use else int(values[:, 1].argmin())
-    needs_group = [bool(run.environment.get("group_at_prediction", False)) for run in stored]
-    others = (i for i in range(len(stored)) if not (without_group and needs_group[i]))
-    order = list(dict.fromkeys([first, *others]))
-    if len(order) < 2:
-        raise UserError("without_group=true leaves no run beside the model in use: leave it out")
-    tried = []
-    for i in order:
-        run, (gap, error) = stored[i].id, values[i].tolist()
-        known = {"what": run, "label": f"{names[run]} ({run})", "gap": gap, "error_rate": error}
-        about = {"family": "", "cpu_seconds": np.nan, "reason": ""}
-        tried.append({**known, "group_at_prediction": needs_group[i], **about})
-    chosen_index = gains.least_gap(*values[order].T, within=within)
-    return _judged(
-        shared,
-        [first, order[chosen_index]],
-        metric,
-        level=level,
-        tried=tried,
-        chosen_index=chosen_index,
-        within=within,
-        chosen_by=len(choosing.row),
-        notes=[*shared.notes, *[said("fairbench_search", "in_use_unnamed")] * (in_use is None)],
-    )
 
 
 # The result of tuning: the chosen trial, the gain that validation rows promise, and the test.

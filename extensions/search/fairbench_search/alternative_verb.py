@@ -13,9 +13,6 @@ more candidate is below worth=, or after trials= of them. The bound on what furt
 holds whenever it ends (arXiv 2512.23943). The page, and the log of everything that was tried,
 failed ones with the reason, are written to the results folder. Run the same command again after an
 interruption, and it resumes.
-
-stored=true fits nothing and searches the finished runs that the words select, as in "fairbench
-choose". They were not drawn at random, so no bound on further search is given.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ from fairbench.cli.verbs.audit import print_and_write
 from fairbench.components import CONF
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
-from fairbench.core.text import digest, said
+from fairbench.core.text import said
 from fairbench.data.dataset import Task
 from fairbench.experiments.configuration import Presets, check_files_named
 from fairbench.experiments.execute import plan_run, prepared
@@ -47,7 +44,7 @@ from fairbench.reporting.document.writing import check_forms
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import TUNING
 from fairbench_search import alternative as comparison
-from fairbench_search.alternative import COMPONENTS, Alternative
+from fairbench_search.alternative import COMPONENTS
 from fairbench_search.goals import Tuning, refusal
 from fairbench_search.pages import alternative_document
 from fairbench_search.tune_verb import check_run_words, dimension, showing, typed
@@ -70,22 +67,19 @@ class _AlternativeOptions(cli.Page, cli.Results):
 
     Attributes
     ----------
-    ids : Finished runs to search, whose ids begin so, with stored=true.
-    words : The data set and what is drawn, as for fairbench tune; with stored=true, which runs.
+    words : The data set and what is drawn, as for fairbench tune.
     error_margin : By how much the error rate may be above that of the model in use.
     minimise : The gap between groups that is to be smaller.
     in_use : The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished
-        run. By default a logistic regression; of stored runs, the one of least validation error.
+        run. By default a logistic regression.
     without_group : Leave out what needs a person's group at prediction time.
     trials : How many candidates are drawn at most.
     cpu_seconds : After how many CPU seconds of fitting no further candidate is begun.
     worth : The search ends when one more candidate surely lowers the gap by less on average.
     level : How sure the intervals and the bound are.
-    stored : Search finished runs, and fit nothing.
     study : A name: another one is another search, with other draws.
     """
 
-    ids: tuple[str, ...] = option((), argument="RUN")
     words: tuple[tuple[str, str], ...] = option((), argument="NAME=VALUE", pairs=lambda name: True)
     error_margin: float = option(0.005, least=0, share=True)
     minimise: str = option("statistical_parity", shown="METRIC")
@@ -95,60 +89,25 @@ class _AlternativeOptions(cli.Page, cli.Results):
     cpu_seconds: float | None = option(None, above=0)
     worth: float = option(0.005, share=True)
     level: float = option(0.95, share=True)
-    stored: bool = option(False)
     study: str = option("", shown="NAME")
 
 
 def _alternative(options: _AlternativeOptions) -> int:
-    """Search, judge what is chosen on test rows, and write the page and the log.
+    """Draw candidates until the search ends, judge the chosen one on test rows, and write the page.
 
     Examples
     --------
     fairbench alternative dataset=german error_margin=0.005
     fairbench alternative dataset=adult learner=xgboost in_use=learner=xgboost trials=40
     fairbench alternative dataset=german minimise=equal_opportunity without_group=true
-    fairbench alternative stored=true dataset=adult in_use=3f2a error_margin=0.01
+    fairbench alternative dataset=adult in_use=3f2a error_margin=0.01
     """
-    if options.ids and not options.stored:
-        raise refusal("not_stored", word=options.ids[0])
-    if not (options.words or options.stored):
+    from fairbench.cli.verbs.run import set_up_process
+
+    if not options.words:
         raise UserError("nothing to search is named, such as dataset=german")
     comparison.gap_named(options.minimise)
     check_forms(options.formats)
-    answer, folder, last_line = (_search_stored if options.stored else _search_drawn)(options)
-    if answer is not None:
-        document = alternative_document(answer, cli.typed_command())
-        folder = Path(options.out) if options.out else folder
-        print_and_write(document, lambda: folder, "alternative", options.formats)
-    if last_line:
-        print_line(last_line)
-    return 0
-
-
-def _search_stored(options: _AlternativeOptions) -> tuple[Alternative, Path, str]:
-    """Search the finished runs that the words select."""
-    catalogue = Catalogue(options.results)
-    selected = cli.counted_runs(catalogue, [*options.ids, *typed(dict(options.words))])
-    if len(options.in_use) > 1 or any("=" in word for word in options.in_use):
-        raise UserError("with stored=true the model in use is a finished run: in_use=RUN")
-    in_use = [catalogue.one(name) for name in options.in_use]
-    runs = list({run.id: run for run in [*in_use, *selected]}.values())
-    how = {"within": options.error_margin, "level": options.level}
-    answer = comparison.alternative_among_runs(
-        catalogue.only(runs),
-        next(iter(in_use), None),
-        comparison.gap_named(options.minimise),
-        without_group=options.without_group,
-        **how,
-    )
-    key = digest([[run.id for run in runs], options.minimise, options.error_margin], 12)
-    return answer, options.results / "report" / f"alternative-{key}", ""
-
-
-def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Path, str]:
-    """Draw candidates until the search ends, and judge the chosen one on the test rows."""
-    from fairbench.cli.verbs.run import set_up_process
-
     check_run_words(dict(options.words), list(cli.options_of(type(options))))
     set_up_process()
     with hydra_of(), ExitStack() as locks:
@@ -157,17 +116,21 @@ def _search_drawn(options: _AlternativeOptions) -> tuple[Alternative | None, Pat
         protect_from_collection([config["results"]], locks, make=not config["plan"])
         search = request.search()
         search.check()
-        folder = options.results / "alternative" / search.id
         if search.default_plan.config["plan"]:
             families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
             told = {"trials": search.tuning.trials, "families": families}
-            return None, folder, said("fairbench_search", "plan_of_search", **told)
+            print_line(said("fairbench_search", "plan_of_search", **told))
+            return 0
         search.show = showing(search, comparison.candidate_name)
         drawer = figure_drawer(search.default_plan.config)
         answer, runs = comparison.alternative_of_search(search, request.in_use, drawer)
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = ", ".join(str(prepared(run).folder.path) for run in runs)
-        return answer, folder, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
+        document = alternative_document(answer, cli.typed_command())
+        folder = Path(options.out or options.results / "alternative" / search.id)
+        print_and_write(document, lambda: folder, "alternative", options.formats)
+        print_line(f"fitted {search.fitted} cells; runs: {paths}; {logged}")
+    return 0
 
 
 class _Request:

@@ -278,8 +278,7 @@ class Choice:
     eligible : (k,) whether a run is within all bounds on those rows.
     near : (k,) whether a run cannot be distinguished from the best on those rows.
     judged : the objective and the other metrics of the chosen run, on the rows it is judged on:
-        ``naive`` is the interval by itself, ``corrected`` the one corrected for the choice, and the
-        upper limits of ``at_once`` hold at once at the level.
+        ``naive`` is the interval by itself, ``corrected`` the one corrected for the choice.
     apart : whether the rows used for the choice and for judging differ.
     several : whether rates are means over several splits, of any kind.
     notes : further sentences for the reader.
@@ -646,16 +645,9 @@ def choice_of(
     chosen_index = correcting.choose(candidates)
     if chosen_index is None:
         raise _none_within(rows, bounds)
-    plain = correcting.uncorrected_tails(level)
-    naive = [plain] * (1 + candidates.values.shape[1])
-    corrected, joint = naive, plain
-    if rows is test:
-        corrected, simultaneous = correcting.correction(candidates, level=level)
-        if isinstance(test, Stored):  # few splits tell little of how errors go together: Bonferroni
-            simultaneous /= len(naive)
-        joint = simultaneous, simultaneous
-    at_once = [joint] * len(naive)
-    judged = test.judge_run(chosen_index, naive=naive, corrected=corrected, at_once=at_once)
+    naive = [correcting.uncorrected_tails(level)] * (1 + candidates.values.shape[1])
+    corrected = correcting.correction(candidates, level=level) if rows is test else naive
+    judged = test.judge_run(chosen_index, naive=naive, corrected=corrected)
     # What is both the objective and has bounds, or two of these, is told once.
     metrics = [of["metric"].name for of in judged]
     told = [place for place, name in enumerate(metrics) if name not in metrics[:place]]

@@ -147,7 +147,7 @@ def choose(candidates: Candidates) -> int | None:
     return int(allowed[candidates.objectives[allowed].argmin()])
 
 
-def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tails], float]:
+def correction(candidates: Candidates, *, level: float = 0.95) -> list[Tails]:
     """Return the tails that make the chosen candidate's intervals hold at a level.
 
     Each interval holds at that level for the candidate that :func:`choose` returns, whichever it
@@ -155,8 +155,7 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
 
     Returns
     -------
-    tails : those of the objective's interval, and of the interval of each other quantity.
-    simultaneous : the tail above each upper limit with which all upper limits hold at once.
+    The tails of the objective's interval, and of the interval of each other quantity.
 
     Raises
     ------
@@ -165,17 +164,13 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
     chosen = choose(candidates)
     if chosen is None:
         raise ValueError("no candidate is within the bounds: none is chosen")
-    choices = list(_simulate_choices(candidates, chosen))
-    (without_choice, _), missed = choices[0], 1 - level
+    (without_choice, _), *choices = _simulate_choices(candidates, chosen)
+    missed = 1 - level
     tails = []
     for quantity, alone in enumerate(without_choice.T):
-        supposed = [(errors[:, quantity], allowed * missed) for errors, allowed in choices[1:]]
+        supposed = [(errors[:, quantity], allowed * missed) for errors, allowed in choices]
         tails.append(_shortest(alone, supposed, missed))
-    # The quantile of the lowest error of any quantity in a draw.
-    sorted_errors = [(np.sort(errors.min(axis=1)), allowed) for errors, allowed in choices]
-    lowest = [float(of[int(allowed * missed * len(of))]) for of, allowed in sorted_errors]
-    # All at once are no surer than one alone, whatever the draws.
-    return tails, min(float(_chance_above(-min(lowest))), missed)
+    return tails
 
 
 def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Floats, float]]:

@@ -197,7 +197,7 @@ def chosen_tails(
     of_value = trial_errors + unseen_errors
     of_fresh = of_gain + np.sqrt(fresh[1:]) * generator.standard_normal(of_gain.shape)
     gains, count = values[1:] - values[0], len(weights)
-    (_, *tails), _ = correction(
+    _, *tails = correction(
         Candidates(
             parts=(gains @ weights)[:, None],
             part_noise=(of_gain @ weights)[..., None],

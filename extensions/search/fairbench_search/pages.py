@@ -52,12 +52,10 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
     table, level = partial(named_table, _ALTERNATIVE), answer.comparison.level
     sections: dict[str, list[doc.Block]] = {
         "What it would cost": [table("flips", flips, **about_flips)] if better else [],
-        "What further search may gain": [table("bounds", answer.bounds, level=level)]
-        if search
-        else [],
+        "What further search may gain": [table("bounds", answer.bounds, level=level)],
         "What was searched": [*_search_blocks(answer), _candidates_table(answer)],
     }
-    by = f"seed {search.run.study.seed}; study {search.id}" if search else ""
+    by = f"seed {search.run.study.seed}; study {search.id}"
     tell = partial(sentence_of, _ALTERNATIVE, **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     titles = ("What was found", "How sure this is", "What was not searched", "What to do next")
@@ -67,7 +65,7 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
         notes=answer.comparison.notes,
         data=_data(answer),
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
-        origin=f"Made by fairbench {VERSION}; {by or 'nothing was drawn or fitted'}.",
+        origin=f"Made by fairbench {VERSION}; {by}.",
         summary=doc.ExecutiveSummary(
             found=found,
             sure=[tell("chosen_by"), *answer.notes, *sure],
@@ -84,33 +82,28 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
 def _values(answer: Alternative) -> dict[str, object]:
     """Return what the sentences of the page name."""
     search, everyone = answer.search, answer.comparison.flips[-1]
-    values: dict[str, object] = {
+    return {
         "answer": answer,
         "comparison": answer.comparison,
         "search": search,
         "everyone": everyone,
         "changed": everyone["gained"] + everyone["lost"],
         "gap": answer.comparison.label,
-        "others": counted(len(answer.tried) - 1, "candidate" if search else "other run"),
+        "others": counted(len(answer.tried) - 1, "candidate"),
         "most": answer.in_use["error_rate"] + answer.within,
         "source": SOURCE,
         "read": " and ".join(answer.read),
         "failed": counted(sum(bool(tried["reason"]) for tried in answer.tried), "candidate"),
+        "seen_gain": answer.bounds[0]["seen"][1],
+        "true_gain": answer.bounds[0]["true"][1],
+        "left_out": counted(len(search.left_out), "combination"),
+        "drawn": counted(len(search.trials), "candidate"),
     }
-    if search:
-        values |= {
-            "seen_gain": answer.bounds[0]["seen"][1],
-            "true_gain": answer.bounds[0]["true"][1],
-            "left_out": counted(len(search.left_out), "combination"),
-            "drawn": counted(len(search.trials), "candidate"),
-        }
-    return values
 
 
 def _parts(answer: Alternative) -> list[list[str]]:
     """Return the names of the sentences: found, further ones on how sure that is, unseen, to do."""
     comparison, search, better = answer.comparison, answer.search, bool(answer.chosen_index)
-    is_open = search and not search.tried_all
     _, lower, upper = comparison.error_change
     kept, exceeded = upper <= answer.within, lower > answer.within
     # The most important first.
@@ -121,19 +114,19 @@ def _parts(answer: Alternative) -> list[list[str]]:
         "none_found": not better,
         "in_use": not better,
         "group_needed": better and answer.selected["group_at_prediction"],
-        "whole": search and search.tried_all,
-        "bound": is_open,
+        "whole": search.tried_all,
+        "bound": not search.tried_all,
     }
-    sure = {"looks": comparison.looks > 1, "not_drawn": search is None, "lemma": is_open}
+    sure = {"looks": comparison.looks > 1, "lemma": not search.tried_all}
     unseen = {
         "read": answer.read,
         "others_unseen": True,
-        "left_out": search and search.left_out,
+        "left_out": search.left_out,
         "failed": any(tried["reason"] for tried in answer.tried),
     }
     todo = {
-        "go_on": search and search.ended in ("trials", "cpu_seconds"),
-        "more_rows": search and search.ended == "worth" and len(search.trials) < _FEW,
+        "go_on": search.ended in ("trials", "cpu_seconds"),
+        "more_rows": search.ended == "worth" and len(search.trials) < _FEW,
         "more_people": better and comparison.verdict == OPEN,
     }
     parts: tuple[Mapping[str, object], ...] = (found, sure, unseen, todo)
@@ -142,14 +135,11 @@ def _parts(answer: Alternative) -> list[list[str]]:
 
 def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, doc.Text]]:
     """Yield the terms of the comparison with their texts."""
-    # The labels of finished runs have their ids.
-    run_texts = [f" (run {run.id})" if answer.search else "" for run in answer.runs]
-    yield "Model in use", f"{answer.in_use['label']}{run_texts[0]}"
+    yield "Model in use", f"{answer.in_use['label']} (run {answer.runs[0].id})"
     if answer.chosen_index:
-        yield "Alternative", f"{answer.selected['label']}{run_texts[-1]}"
+        yield "Alternative", f"{answer.selected['label']} (run {answer.runs[-1].id})"
     yield "Chosen by", tell("by")
-    if answer.search:
-        yield "Search ended", tell(f"ended_{answer.search.ended}")
+    yield "Search ended", tell(f"ended_{answer.search.ended}")
 
 
 def _both_models_table(answer: Alternative) -> doc.Table:
@@ -164,10 +154,7 @@ def _both_models_table(answer: Alternative) -> doc.Table:
 
 def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
     """Yield the table of drawn candidates, and the list of combinations left out."""
-    search = answer.search
-    if search is None:
-        return
-    rows = []
+    search, rows = answer.search, []
     for family in search.families:
         drawn = [tried for tried in answer.tried[1:] if tried["family"] == family.name]
         smallest = min((tried["gap"] for tried in drawn if answer.allows(tried)), default=np.nan)
@@ -211,7 +198,23 @@ def _data(answer: Alternative) -> dict[str, Any]:
     """Return the document's content as plain values."""
     comparison, search = answer.comparison, answer.search
     better = bool(answer.chosen_index)
-    figures: dict[str, Any] = {
+    families = [{**family.choices, "options": family.options} for family in search.families]
+    seen, true = (
+        {str(bound["more"]): [*bound[of]] for bound in answer.bounds} for of in ("seen", "true")
+    )
+    of_search = {
+        "drawn": len(search.trials),
+        **_fields(search, "ended", "worth"),
+        "seed": search.run.study.seed,
+        "study": search.id,
+        "families": families,
+        "left_out": dict(search.left_out),
+        "chance_of_better": [0.0, search.chance],
+        "gain_on_validation_rows": seen,
+        "further_gain": true,
+        "source": SOURCE,
+    }
+    return {
         "data": answer.runs[0].choices["dataset"],
         "protect": answer.runs[0].protect,
         "gap": comparison.metric.name,
@@ -227,25 +230,8 @@ def _data(answer: Alternative) -> dict[str, Any]:
         "candidates_judged": comparison.looks,
         **_fields(comparison, "gaps", "errors", "gap_change", "error_change", "flips"),
         "tried": _log(answer),
+        "search": of_search,
     }
-    if search is not None:
-        families = [{**family.choices, "options": family.options} for family in search.families]
-        seen, true = (
-            {str(bound["more"]): [*bound[of]] for bound in answer.bounds} for of in ("seen", "true")
-        )
-        figures["search"] = {
-            "drawn": len(search.trials),
-            **_fields(search, "ended", "worth"),
-            "seed": search.run.study.seed,
-            "study": search.id,
-            "families": families,
-            "left_out": dict(search.left_out),
-            "chance_of_better": [0.0, search.chance],
-            "gain_on_validation_rows": seen,
-            "further_gain": true,
-            "source": SOURCE,
-        }
-    return figures
 
 
 def _fields(record: object, *names: str) -> dict[str, Any]:
@@ -367,13 +353,11 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         f"{name} {number(of['value'])} ({interval(*of['naive']) or _NONE})" for name, of in named
     ]
     corrected = [f"{name} {interval(*of['corrected']) or _NONE}" for name, of in named]
-    at_once = [f"{name} at most {number(of['at_once'][1])}" for name, of in named]
     means = ", as means over the splits" if choice.several else ""
     ending = "." if choice.bounds else ","
     values = {
         "seems": ", ".join(seems),
         "corrected": ", ".join(corrected),
-        "at_once": " and ".join(at_once),
         "runs": len(choice.runs),
         "eligible": choice.eligible.sum(),
         "bounds": " and ".join(map(str, choice.bounds)),
@@ -383,12 +367,9 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         "best": _best(choice),
         "level": choice.level,
     }
-    limited = (np.isfinite(of["at_once"][1]) for of in choice.judged)
-    all_lower = all(of["metric"].better == "lower" for of in choice.judged)
     holding = {
         "within" if choice.bounds else "among": True,
         "apart" if choice.apart else "corrected": True,
-        "at_once": len(choice.judged) == 2 and all_lower and all(limited),
     }
     return " ".join([*sentences_of(_CHOICE, holding, **values), _near_text(choice, names)])
 

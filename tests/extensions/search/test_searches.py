@@ -190,7 +190,6 @@ def test_the_sweepers_options_are_refused_as_those_of_the_verb(tmp_path, refused
 # A less discriminatory alternative to a model in use.
 
 FEW = ("dataset.n_samples=240", *LOGISTIC, "trials=4", "worth=0.0001")
-STORED = ("learner=logistic_regression,gaussian_nb", "method=baseline", "figures=false")
 
 
 def asked(folder, *words, small=FEW):
@@ -343,7 +342,6 @@ REFUSED = {
         "there is one candidate alone",
     ),
     "several fits": (["split.repeats=3"], "3 fits of each candidate are asked for"),
-    "a run": (["3f2a"], "'3f2a' is no option: write name=value, or stored=true"),
     "two data sets": (["dataset=simulated,german"], "has several values"),
     "regression": (["dataset=simulated_regression"], "has no binary target"),
     "in use": (["in_use=[dataset=adult]"], "in_use: 'dataset=adult' is no part of a model"),
@@ -358,46 +356,3 @@ def test_a_wrong_alternative_is_refused_in_a_line(case, tmp_path, refused):
     words, message = REFUSED[case]
     small = () if case in ("nothing", "regression") else FEW
     refused(tmp_path, *words, message=message, by=partial(status_of, small=small))
-
-
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    """Return a results folder of finished runs."""
-    folder = tmp_path_factory.mktemp("stored") / "results"
-    words = ["dataset.n_samples=300", "tracking=none", f"results={folder}", *STORED]
-    apart = ["split.repeats=1", "split.validation=0.25"]
-    assert main(["run", "-m", *words, *apart, "intervention=none,reweighing"]) == 0
-    assert main(["run", "-m", *words, "split.repeats=2", "seed=7"]) == 0
-    assert main(["run", "-m", *words, *apart, "dataset.n_samples=320"]) == 0
-    return folder
-
-
-APART = ("stored=true", "dataset.n_samples=300", "split.validation=0.25")
-
-
-def test_stored_runs_are_searched_and_nothing_bounds_what_others_would_gain(stored, capsys):
-    _, page, log = asked(stored, *APART, small=())
-    assert len(log) == 4
-    assert float(log[0]["error_rate"]) == min(float(row["error_rate"]) for row in log)
-    assert "search" not in page and "nothing bounds" in " ".join(page["summary"]["sure"])
-    assert "No run was named as the model in use" in capsys.readouterr().out
-    named = log[-1]["what"]
-    assert named in {run.id for run in Catalogue(stored)}
-    _, page, log = asked(stored, *APART, f"in_use={named}", "error_margin=0.5", small=())
-    assert log[0]["what"] == named == page["runs"][0]
-
-
-STORED_CASES = {
-    "other data": (["stored=true", "split.validation=0.25"], "n_samples=320"),
-    "no validation rows": (["stored=true", "seed=7"], "have no validation rows to choose by"),
-    "no run": (["stored=true", "dataset=german"], "no finished run matches"),
-    "one run": ([*APART, "learner=gaussian_nb", "intervention=none"], "1 finished run matches"),
-    "words in use": ([*APART, "in_use=[learner=xgboost]"], "the model in use is a finished run"),
-    "unknown in use": ([*APART, "in_use=zzz"], "zzz"),
-}
-
-
-@pytest.mark.parametrize("case", STORED_CASES)
-def test_stored_runs_that_cannot_be_searched_are_refused_in_a_line(case, stored, refused):
-    words, message = STORED_CASES[case]
-    refused(stored, *words, message=message, by=partial(status_of, small=()))

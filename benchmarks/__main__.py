@@ -18,7 +18,7 @@ from fairbench.core import VERSION  # noqa: E402
 from fairbench.core.errors import unknown_name  # noqa: E402
 from fairbench.results.runs import machine  # noqa: E402
 
-PARTS = {part.__name__: part for part in (speed.sweep, speed.splits, speed.tiny, speed.start)}
+PARTS = {part.__name__: part for part in (speed.sweep, speed.tiny, speed.start)}
 
 
 def main(parts: tuple[str, ...] = (), repeats: int = 3, write: Path | None = None) -> bool:

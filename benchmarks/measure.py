@@ -1,24 +1,19 @@
-"""What benchmarks have in common: commands, seconds and stages, intervals, tables and pages."""
+"""What benchmarks have in common: commands, seconds, intervals, tables and pages."""
 
 from __future__ import annotations
 
 import os
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from dataclasses import make_dataclass
-from functools import cache
 from inspect import signature
 from multiprocessing import get_context
 from pathlib import Path
-from types import FrameType
 from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 import pandas as pd
@@ -35,21 +30,6 @@ from fairbench.core.options import option
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 ROOT = Path(__file__).resolve().parents[1]
-# What the code of a file, or of a function of it, is at work on, whatever it calls: the first that
-# is found from the outermost call on.
-STAGES = {
-    "fairbench/components/algorithms/methods/": "evaluating",
-    "fairbench/components/algorithms/": "fits",
-    "fairbench/experiments/compute.py": "fits",
-    "fairbench/experiments/pipeline.py:evaluate_run": "evaluating",
-    "fairbench/evaluation/": "evaluating",
-    "fairbench/results/": "storing",
-    "fairbench/tracking/": "logging",
-    "fairbench/cli/command_line.py": "composing",
-    "fairbench/reporting/": "printing",
-}
-OTHER = "planning and other"
-_EVERY = 0.002  # CPU seconds between two looks at what is being done
 
 
 def command(function: Callable[..., bool], words: Sequence[str]) -> int:
@@ -68,64 +48,6 @@ def command(function: Callable[..., bool], words: Sequence[str]) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-
-
-class Stages:
-    """Sees, every few milliseconds of CPU, what each thread of this process is at work on.
-
-    A look costs some microseconds, so that what is measured takes as long as without it. What ran
-    since the last look counts for what is seen now: a long call of a C library is interrupted by
-    no look, and is the first thing to be seen after it.
-
-    Attributes
-    ----------
-    seconds : CPU seconds by stage; ended threads and child processes count as `OTHER`.
-    """
-
-    def __enter__(self) -> Stages:
-        """Begin to look."""
-        self.seconds = defaultdict[str, float](float)
-        self._began = cpu_seconds()
-        self._seen = {thread: _cpu_of_thread(thread) for thread in sys._current_frames()}
-        self._before = signal.signal(signal.SIGPROF, self._look)
-        signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Look once more, and no longer."""
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        self._look()
-        signal.signal(signal.SIGPROF, self._before)
-        spent = cpu_seconds() - self._began
-        self.seconds[OTHER] += spent - sum(self.seconds.values())
-
-    def _look(self, *_: object) -> None:
-        frames = sys._current_frames()
-        now = {thread: _cpu_of_thread(thread) for thread in frames}
-        for thread, frame in frames.items():
-            self.seconds[_stage(frame)] += now[thread] - self._seen.get(thread, 0.0)
-        self._seen = now  # without those that ended, whose numbers others get
-
-
-def _cpu_of_thread(thread: int) -> float:
-    return time.clock_gettime(time.pthread_getcpuclockid(thread))
-
-
-def _stage(frame: FrameType | None) -> str:
-    """Return what a thread is at work on."""
-    stage = ""
-    while frame:
-        stage = _stage_of_code(frame.f_code.co_filename, frame.f_code.co_name) or stage
-        frame = frame.f_back
-    return stage or OTHER
-
-
-@cache
-def _stage_of_code(file: str, function: str) -> str:
-    with suppress(ValueError):
-        name = f"{Path(file).relative_to(ROOT)}:{function}"
-        return next((stage for start, stage in STAGES.items() if name.startswith(start)), "")
-    return ""
 
 
 def fresh(call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:

@@ -1,10 +1,9 @@
 """Speed, beside what it is measured against: ``python -m benchmarks [PART ...]``.
 
 ``sweep`` is one repeat of FairlyUncertain's Tables 1 and 2, beside that project's way to them and
-beside the same fits alone, and where its time goes; ``splits`` is ten splits of a data set beside
-their fits; ``tiny`` is a thousand small runs, and commands that read them; ``start`` is one run in
-a process of its own. With ``repeats=3`` all sides of the first two are measured three times, in
-turn, and the median counts.
+beside the same fits alone; ``tiny`` is many small runs, and commands that read them; ``start`` is
+one run in a process of its own. With ``repeats=3`` all sides of the first are measured three times,
+in turn, and the median counts.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xgboost
 
 from benchmarks import measure, reference
@@ -40,16 +38,12 @@ SWEPT = {
     "insurance": "Insurance",
     "law_school": "Law School",
 }
-SPLIT = {"compas": "COMPAS", "adult": "Adult", "german": "German"}
 WARM_UP = {Task.BINARY: "simulated", Task.REGRESSION: "simulated_regression"}
 TINY = ("dataset=simulated", "dataset.n_samples=100", "split.repeats=1", "figures=false")
 RUNS = 200  # tiny ones
 RUN = [sys.executable, str(measure.ROOT / "run.py")]
 FAIRBENCH = [sys.executable, "-m", "fairbench"]
 READING = ("store ls", "table all out=runs.csv", "report")
-
-
-Seconds = dict[str, float]  # of CPU, by stage
 
 
 class Figures(NamedTuple):
@@ -68,29 +62,18 @@ def sweep(repeats: int) -> Iterator[Figures]:
     """Yield what a repeat of Tables 1 and 2 costs in the reference's way, in ours, and its fits."""
     if not (names := _found(SWEPT)):
         return
-    measured = list[dict[str, list[Seconds]]]()
+    measured = list[Any]()  # CPU seconds, by data set and side
     for _ in range(repeats):
-        measured.append({})
+        measured.append([])
         for name in names:
             sides = [measure.fresh(side, name) for side in (_theirs, _ours, _fits)]
-            measured[-1][name] = sides
-            print(name, *(f"{_sum(side):.1f}" for side in sides), file=sys.stderr, flush=True)
-    rows, sums, ours = list[list[str]](), np.zeros(3), list[Seconds]()
-    for name in names:
-        sides = [_median([each[name][side] for each in measured]) for side in range(3)]
-        ours.append(sides[1])
-        seconds = np.array([_sum(side) for side in sides])
-        rows.append(_compared(SWEPT[name], seconds, most=1.0))
-        sums += seconds
-    rows.append(_compared("all", sums, most=0.4, most_of_fits=1.25))
+            measured[-1].append(sides)
+            print(name, *(f"{seconds:.1f}" for seconds in sides), file=sys.stderr, flush=True)
+    seconds = np.median(measured, axis=0)
+    rows = [_compared(SWEPT[name], of, most=1.0) for name, of in zip(names, seconds, strict=True)]
+    rows.append(_compared("all", seconds.sum(axis=0), most=0.4, most_of_fits=1.25))
     head = ["CPU seconds", "reference", "ours", "ratio", "the same fits alone", "ours / fits"]
     yield Figures("sweep", [head, *rows, ["target", "", "", "0.40, each 1.00", "", "1.25"]])
-    stages = pd.DataFrame(ours).sum().sort_values(ascending=False)
-    beside = float(stages.reindex(["evaluating", "storing", "logging"]).sum())
-    parts = [[str(of), f"{spent:.1f}", f"{spent / sums[2]:.2f}"] for of, spent in stages.items()]
-    last = ["evaluating, storing and logging", f"{beside:.1f}", judged(beside / sums[2], 0.25)]
-    head = ["CPU seconds", "ours", "ratio to the fits alone"]
-    yield Figures("stages", [head, *parts, last, ["target", "", "0.25"]])
 
 
 def _compared(name: str, seconds: Any, *, most: float, most_of_fits: float = np.inf) -> list[str]:
@@ -115,15 +98,6 @@ def _planned(name: str) -> PlannedRun:
     return prepare(measure.configuration(f"dataset={name}", "method=baseline"))
 
 
-def _sum(seconds: Seconds) -> float:
-    return sum(seconds.values())
-
-
-def _median(measured: Sequence[Seconds]) -> Seconds:
-    """Return the measurement whose sum is the median; the lower one of two."""
-    return sorted(measured, key=_sum)[(len(measured) - 1) // 2]
-
-
 def _instance(name: str) -> tuple[Instance, Task]:
     """Return the first split of a data set, as numbers."""
     planned = _planned(name)
@@ -132,43 +106,34 @@ def _instance(name: str) -> tuple[Instance, Task]:
     return Instance(X[fold.train], y[fold.train], X[fold.test], y[fold.test]), data.task
 
 
-def _theirs(name: str) -> Seconds:
+def _theirs(name: str) -> float:
     """Measure the reference's way; XGBoost takes the one thread that it is given."""
     split, task = _instance(name)
     small, _ = _instance(WARM_UP[task])
     with tempfile.TemporaryDirectory() as folder:
         reference.tables(small, [5], METHODS[task], Path(folder) / "warm.json")
         asked = split, DEPTHS, METHODS[task], Path(folder) / "consistency.json"
-        return {"fits": measure.cpu_of(lambda: reference.tables(*asked))}
+        return measure.cpu_of(lambda: reference.tables(*asked))
 
 
-def _fits(name: str) -> Seconds:
+def _fits(name: str) -> float:
     """Measure the fits of ours alone, on one binned matrix."""
     split, task = _instance(name)
     small, _ = _instance(WARM_UP[task])
     _fit_all(small, task, [5])
-    return {"fits": measure.cpu_of(lambda: _fit_all(split, task, DEPTHS))}
+    return measure.cpu_of(lambda: _fit_all(split, task, DEPTHS))
 
 
-def _ours(name: str) -> Seconds:
+def _ours(name: str) -> float:
     """Measure the sweep, from the words of its command to its tables and MLflow."""
     task = _planned(name).dataset.task
     varied = (f"method={','.join(METHODS[task])}", "consistency.vary=learner.max_depth")
-    depths = f"consistency.values={[*DEPTHS]}"
-    return _stages(
-        [f"dataset={WARM_UP[task]}", *varied, "consistency.values=[5,6]", "split.repeats=1"],
-        [f"dataset={name}", *varied, depths, "split.repeats=1"],
-    )
-
-
-def _stages(warm_up: Sequence[str], words: Sequence[str]) -> Seconds:
-    """Return the CPU seconds by stage of a sweep, after a smaller one in this process."""
     with tempfile.TemporaryDirectory() as folder:
         places = f"results={folder}", f"tracking.uri=sqlite:///{folder}/mlflow.db"
-        _run(["-m", *warm_up, *places, "figures=false"])
-        with measure.Stages() as stages:
-            _run(["-m", *words, *places, "figures=false"])
-    return stages.seconds
+        same = ("-m", *varied, "split.repeats=1", *places, "figures=false")
+        _run([*same, f"dataset={WARM_UP[task]}", "consistency.values=[5,6]"])
+        depths = f"consistency.values={[*DEPTHS]}"
+        return measure.cpu_of(lambda: _run([*same, f"dataset={name}", depths]))
 
 
 def _run(words: Sequence[str]) -> None:
@@ -213,21 +178,6 @@ def _fit_two_outputs(matrix: Any, split: Instance, loss: NormalLoss, depth: int)
         "disable_default_eval_metric": True,
     }
     xgboost.train(parameters, matrix, ROUNDS, obj=objective).inplace_predict(split.held_out)
-
-
-def splits(repeats: int) -> Iterator[Figures]:
-    """Yield what ten splits cost beside their fits."""
-    rows = []
-    for name in _found(SPLIT):
-        for method in ("baseline", "ensemble"):
-            words = [f"dataset={name}", f"method={method}", "split.repeats=10"]
-            asked = [*TINY, f"method={method}"], words
-            seconds = _median([measure.fresh(_stages, *asked) for _ in range(repeats)])
-            fits, rest = seconds["fits"], _sum(seconds) - seconds["fits"]
-            most = max(0.35 * fits, 0.6)
-            figures = [f"{fits:.2f}", judged(rest, most), f"{most:.2f}", f"{rest / fits:.2f}"]
-            rows.append([f"{SPLIT[name]}, {method}", *figures])
-    yield Figures("splits", [["CPU seconds", "fits", "all else", "target", "ratio"], *rows])
 
 
 def tiny(_: int) -> Iterator[Figures]:

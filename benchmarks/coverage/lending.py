@@ -14,7 +14,7 @@ from benchmarks.coverage.simulate import LEVEL, Ends, Family, Interval, Random, 
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, probability_below, ratios_to_group
 from fairbench.inference.pooled import pool
-from fairbench.inference.rates import quantile, rate_limits
+from fairbench.inference.rates import rate_limits
 from fairbench_dossiers import lending
 
 PLAIN = "mean difference"
@@ -40,13 +40,6 @@ def _draw_odds(population: Setting, replications: int, draw: Random) -> Sample:
 def _odds_ours(counts: Counts, _: Random) -> Interval:
     (x, y), (n, m) = counts.successes.T, counts.size
     return lending.odds_ratios((x, y), (n, m), level=LEVEL)
-
-
-def _odds_woolf(counts: Counts, _: Random) -> Interval:
-    (x, y), (n, m) = counts.successes.T + 0.5, counts.size + 1
-    half = quantile(LEVEL) * np.sqrt(1 / x + 1 / (n - x) + 1 / y + 1 / (m - y))
-    middle = np.log(x * (m - y) / (y * (n - x)))
-    return np.exp(middle - half), np.exp(middle + half)
 
 
 def _scored() -> Iterator[Setting]:
@@ -89,14 +82,6 @@ def _best_ours(counts: Counts, _: Random) -> Interval:
     rates = rate_limits(counts.successes, counts.size, level=LEVEL)
     ratios = ratios_to_group(rates, 1, level=LEVEL)[0]
     return ratios.lower[:, 0], ratios.upper[:, 0]
-
-
-def _best_wald(counts: Counts, _: Random) -> Interval:
-    x, n = counts.successes.astype(float), counts.size
-    with np.errstate(divide="ignore", invalid="ignore"):
-        half = quantile(LEVEL) * np.sqrt((1 / x - 1 / n).sum(axis=1))
-        ratio = x[:, 0] * n[:, 1] / (x[:, 1] * n[:, 0])
-        return ratio * np.exp(-half), ratio * np.exp(half)
 
 
 ERRORS: Mapping[str, Callable[[Random, tuple[int, int]], Floats]] = {
@@ -167,17 +152,6 @@ def _means_ours(prices: Prices, _: Random) -> Ends:
         ):
             ends[name].append((limits.lower[0], limits.upper[0]))
     return {name: tuple(np.array(both).T) for name, both in ends.items()}
-
-
-def _means_hedges(prices: Prices, _: Random) -> Ends:
-    """Return the textbook's interval, of normal values and fixed shares (Hedges and Olkin 1985)."""
-    price, _factor, codes = prices
-    n, m = ((codes == g).sum(axis=1) for g in (0, 1))
-    sums = [(price * (codes == g)).sum(axis=1) for g in (0, 1)]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = (sums[0] / n - sums[1] / m) / price.std(axis=1, ddof=1)
-        half = quantile(LEVEL) * np.sqrt(1 / n + 1 / m + value**2 / (2 * (n + m)))
-    return {PLAIN: (value - half, value + half)}
 
 
 # The families of pooled rates: estimates of many groups together, and whether gaps are small.
@@ -281,9 +255,8 @@ def _below_ours(data: Compared, draw: Random) -> Interval:
     return _said(probability_below(posterior, gap.lower, gap.upper, EPSILON, level=LEVEL))
 
 
-_ODDS = {"ours": _odds_ours, "Woolf": _odds_woolf}
-_BEST = {"ours": _best_ours, "Wald": _best_wald}
-_MEANS = {"ours": _means_ours, "Hedges and Olkin": _means_hedges}
+_ODDS = {"ours": _odds_ours}
+_BEST = {"ours": _best_ours}
 _POOLED = {"ours": _ours, "each group alone": _alone}
 _SMALL = {
     "ours": _below_ours,
@@ -293,7 +266,7 @@ _BEST_RATIO = "impact ratio among the best"
 FAMILIES = (
     Family("odds_ratios", _two_rates, _draw_odds, _ODDS, 5000, metric="odds ratio", bounded=True),
     Family("best_by_score", _scored, _draw_scored, _BEST, 1000, 200, _BEST_RATIO, bounded=True),
-    Family("mean_differences", _priced, _draw_priced, _MEANS, 500, 80),
+    Family("mean_differences", _priced, _draw_priced, {"ours": _means_ours}, 500, 80),
     Family("pooled", _populations, _draw, _POOLED, 200, metric="rate of every group"),
     Family("small_gaps", _apart, _draw_apart, _SMALL, 600, metric="P(gap < 0.05)"),
 )

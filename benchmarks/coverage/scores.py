@@ -1,4 +1,4 @@
-"""Intervals of statistics of per-row values, (R, n) each: ours, normal, and by the bootstrap.
+"""Intervals of statistics of per-row values, (R, n) each: ours, and normal.
 
 Ours are functions of many groups of rows at once, here of R replications at once.
 """
@@ -26,9 +26,6 @@ from fairbench.inference.scores import Areas, Bins
 from fairbench.inference.survey import Design
 from fairbench.metrics import regression
 from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_rows
-
-BOOTSTRAP = "bootstrap"
-RESAMPLES = 400
 
 
 def replication(rows: Floats) -> NDArray[np.intp]:
@@ -68,28 +65,6 @@ def mean_normal(losses: Floats, minus: Floats | None = None) -> Interval:
         variance = variance + minus.var(axis=1, ddof=1) / minus.shape[1]
     half = quantile(LEVEL) * np.sqrt(variance)
     return value - half, value + half
-
-
-def means_bootstrap(draw: Random, losses: Floats, minus: Floats | None = None) -> Interval:
-    """Return the bootstrap's percentiles of means, less those of another group's losses.
-
-    The resamples of all replications share their weights: replications stay independent of what
-    their own rows are.
-    """
-    resampled = _resampled(draw, losses)
-    if minus is not None:
-        resampled = resampled - _resampled(draw, minus)
-    tail = (1 - LEVEL) / 2
-    lower, upper = np.quantile(resampled, [tail, 1 - tail], axis=0)
-    return lower, upper
-
-
-def _resampled(draw: Random, losses: Floats) -> Floats:
-    """Return (T, R) resampled means."""
-    rows = losses.shape[1]
-    # How often each row is in each resample.
-    weights = draw.multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES).astype(float)
-    return np.asarray(weights @ losses.T / rows)
 
 
 # The family of scores: ranking, losses and calibration of a group, and against another group.
@@ -248,23 +223,13 @@ def _at_least_0(name: str, ends: Ends) -> Ends:
     return {name: (np.maximum(lower, 0), upper)}
 
 
-def _of_losses(
-    groups: Sequence[Scored | Predicted], interval: Callable[..., Interval]
-) -> dict[str, Interval]:
-    """Return intervals of mean losses, and then of their differences."""
-    first, second = (group.losses() for group in groups)
-    ends = {name: interval(losses) for name, losses in second.items()}
-    for name, losses in second.items():
-        ends[f"difference in {name}"] = interval(losses, first[name])
-    return ends
-
-
 def _wald(groups: Sequence[Scored | Predicted], _: Random) -> Ends:
-    return _of_losses(groups, mean_normal)
-
-
-def _bootstrapped(groups: Sequence[Scored | Predicted], draw: Random) -> Ends:
-    return _of_losses(groups, partial(means_bootstrap, draw))
+    """Return normal intervals of mean losses, and then of their differences."""
+    first, second = (group.losses() for group in groups)
+    ends = {name: mean_normal(losses) for name, losses in second.items()}
+    for name, losses in second.items():
+        ends[f"difference in {name}"] = mean_normal(losses, first[name])
+    return ends
 
 
 def _clustered() -> Iterator[Setting]:
@@ -561,7 +526,6 @@ def _limits_errors(group: Predicted) -> dict[str, Limits]:
     }
 
 
-_OF_SCORES: dict[str, Any] = {"Wald": _wald, BOOTSTRAP: (_bootstrapped, 200, 4)}
 _OF_CLUSTERS = {
     "ours": partial(_clustered_areas, aware=True),
     "ignoring clusters": partial(_clustered_areas, aware=False),
@@ -569,10 +533,9 @@ _OF_CLUSTERS = {
 _OF_ERRORS: dict[str, Any] = {
     "ours": lambda groups, _: with_differences(*map(_limits_errors, groups)),
     "Wald": _wald,
-    BOOTSTRAP: (_bootstrapped, 200, 2),
 }
 FAMILIES = (
-    Family("scores", _populations, _draw, {"ours": _ours, **_OF_SCORES}),
+    Family("scores", _populations, _draw, {"ours": _ours, "Wald": _wald}),
     Family(
         "areas_of_clusters",
         _clustered,
@@ -581,6 +544,6 @@ FAMILIES = (
         600,
         metric="AUC of clusters",
     ),
-    Family("reaching_scores", _laws, _draw_law, {"ours": _without_areas, **_OF_SCORES}),
+    Family("reaching_scores", _laws, _draw_law, {"ours": _without_areas, "Wald": _wald}),
     Family("regression", _populations_errors, _draw_errors, _OF_ERRORS),
 )

@@ -228,7 +228,7 @@ def _audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         audited=[] if alone else [_said("matters", **about)],
         rates=said("rates"),
         pictures=[
-            Section("Residuals by group", [_figure(name, data, distributions)])
+            Section("Residuals by group", [_figure(name, data)])
             for name in singles
             if distributions
         ],
@@ -250,8 +250,8 @@ def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     )
 
 
-def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence[Row]]) -> Figure:
-    """Draw mean residuals in bins of predictions, a tenth of all rows each, and distributions."""
+def _figure(attribute: str, data: Labelled) -> Figure:
+    """Draw mean residuals in bins of predictions, a tenth of all rows each."""
     data = data.with_weight()
     prediction = data.column("prediction")
     codes, names = codes_of(data.groups[attribute])
@@ -269,12 +269,9 @@ def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence
         )
         for index, name in enumerate(names[: tables.MOST_LINES])
     ]
-    panels = [
-        Panel(lines, "prediction", "mean residual", from_zero=""),
-        *(tables.density_panel(of, attribute, what) for what, of in distributions.items()),
-    ]
+    panel = Panel(lines, "prediction", "mean residual", from_zero="")
     caption = _said("figure", attribute=attribute)
-    return Figure(f"residuals by {attribute}", chart(panels, key=lines), caption=caption)
+    return Figure(f"residuals by {attribute}", chart([panel], key=lines), caption=caption)
 
 
 # Rankings by scores.

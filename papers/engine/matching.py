@@ -348,11 +348,10 @@ def _numbers_of_runs(
 
 
 def _label(choice: Mapping[str, str]) -> str:
-    """Name our answer: its method unless an intervention says it all, and a run that differs."""
+    """Name our answer: its method unless an intervention says it all, and its options."""
     intervention = "" if choice["intervention"] == "none" else choice["intervention"]
     method = "" if intervention and choice["method"] == "baseline" else choice["method"]
-    held_out = "validation" if choice.get("experiment", "").endswith("_validation") else ""
-    return " ".join(filter(None, [method, intervention, choice.get("option", ""), held_out]))
+    return " ".join(filter(None, [method, intervention, choice.get("option", "")]))
 
 
 # The record, and the verdict of each row of a work.

@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.components.papers import PAPERS, Splits, composed, print_table, run_main
 from fairbench.components.papers.engine.mapping import Paper
-from fairbench.components.papers.engine.matching import Effort, Numbers, finished_runs, number
+from fairbench.components.papers.engine.matching import Effort, Numbers, number
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.data.features import onehot
 from fairbench.evaluation.predictions import Labelled
-from fairbench.evaluation.summary import summarise
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import raw_outputs
 from fairbench.experiments.contracts import Cell
@@ -102,7 +101,7 @@ CHOSEN_BY = {
     "abstention rate chosen for equalized_odds": (EVERY[0], EVERY[2]),
 }
 EVERY_METRIC, MEAN, SHARED = "every metric", "mean probability", "ties shared out"
-SPLITS, AHEAD = "other splits", "validation"
+SPLITS = "other splits"
 # Whose numbers scatter more than ten splits show; of Bank, whose bags take long, the single fits.
 _SINGLE = ("random", "binomial_nll")
 _BAGS = ("ensemble", "selective_ensemble", "self_consistency")
@@ -157,7 +156,6 @@ def abstention_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Num
                 objectives = way.objectives or CHOSEN_BY.get(str(setting), EVERY)
                 chosen = [chosen_metrics(a, b, objectives, way.keep) for a, b in splits]
                 yield from _rows(of_setting, chosen, way.cause)
-        yield from _ahead(part, own, str(method), results)
 
 
 def our_number(row: Any, values: Sequence[float] | pd.Series, cause: str) -> dict[str, Any]:
@@ -172,21 +170,6 @@ def our_number(row: Any, values: Sequence[float] | pd.Series, cause: str) -> dic
     error = sd * np.sqrt(1 / REPEATS + 1 / count) if cause == SPLITS and count else np.nan
     mean = float(np.nanmean(found)) if count else np.nan
     return number(mean, sd, len(found), row=row, error=error, cause=cause, label=cause)
-
-
-def _ahead(published: pd.DataFrame, dataset: str, method: str, results: Path) -> Numbers:
-    """Yield what runs have that chose the share on validation rows, where there are any."""
-    for choice, run, metrics in finished_runs(VALIDATION, results):
-        if (choice["dataset"], choice["method"]) != (dataset, method):
-            continue
-        summary = summarise(metrics[metrics["group"] == ""], intervals=False)
-        summary = summary[summary["attribute"] == run.protect].set_index("metric")
-        for row, metric in published["metric"].items():
-            name = "abstention_chosen_rate" if metric == INCLUDED else f"abstained_{metric}"
-            mean, sd, count = summary.loc[name, ["mean", "sd", "repeats"]]
-            if metric == INCLUDED:
-                mean, sd = 100 * (1 - mean), 100 * sd
-            yield number(mean, sd, count, row=row, label=AHEAD)
 
 
 def counts_of(test: Labelled, weights: Floats) -> Floats:

@@ -17,7 +17,6 @@ from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.fairlyuncertain import claims, figures, tables
 from fairbench.components.papers.fairlyuncertain.claims import paired, without
-from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
 from fairbench.experiments import pipeline
@@ -201,8 +200,6 @@ def test_the_command_prints_both(capsys):
     assert "0, [-2.0, 2.0], 1.08" in printed
     a, b = (line.split() for line in printed.splitlines() if line.strip()[:2] in ("A ", "B "))
     assert a[4].startswith("1.0") and b[4].startswith("1.2")
-    with pytest.raises(UserError, match="draws is 1; it must be at least 2"):
-        read(figures.SameIntervalOptions, ["draws=1"])
 
 
 def test_the_probability_of_an_sd_lies_on_its_predictions_side():

@@ -387,11 +387,11 @@ def changes(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     new : the result of :func:`verdicts`; numbers that were not run, or were not recorded, are left
-        out.
+        out, and so are those of a smaller size than the paper's.
     """
     before = record[[*PLACE, "verdict"]].rename(columns={"verdict": "before"})
     both = new.merge(before, on=PLACE)
-    was_run = both["verdict"].ne(MISSING) & both["before"].ne(MISSING)
+    was_run = both["whole"] & both["before"].ne(MISSING)
     return both[was_run & both["verdict"].ne(both["before"])]
 
 

@@ -80,19 +80,13 @@ def _print_contents(paper: mapping.Paper, answers: Sequence[matching.RowAnswer])
 
 
 def print_changes(paper: mapping.Paper, changed: pd.DataFrame) -> None:
-    """Print the numbers whose verdict is not the recorded one, one per line.
-
-    Those of a smaller size than the paper's are only counted.
-    """
-    for row in changed[changed["whole"]].to_dict("records"):
+    """Print the numbers whose verdict is not the recorded one, one per line."""
+    for row in changed.to_dict("records"):
         row_name = ", ".join(filter(None, (row[name] for name in (*mapping.KEYS, "metric"))))
         print(
             f"{paper.name}, table {row['table']}, {row_name}: {row['verdict']} "
             f"(recorded: {row['before']}); theirs {row['value']}, ours {row['ours']:.4g}"
         )
-    smaller = int((~changed["whole"]).sum())
-    if smaller:
-        print(f"{paper.name}: {smaller} verdicts of a smaller size differ from the record")
 
 
 def _print_metrics(paper: str, table: matching.PaperTable, console: Console) -> None:

@@ -14,7 +14,7 @@ import pytest
 from fairbench.cli.command import options_of, read
 from fairbench.components.papers import CrossValidations, NoOptions, options_of_study
 from fairbench.components.papers.black_box import estimation
-from fairbench.components.papers.engine.mapping import Paper, papers_in
+from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import Computation
 from fairbench.core.errors import UserError
 from tests import warm
@@ -72,41 +72,10 @@ def test_words_are_read_as_the_verbs_read_theirs_and_names_of_scores_may_stand_a
     assert (result.scores, result.runs) == (("svhn",), 20)
 
 
-NAMES = papers_in(ROOT / "papers")
-SECONDS = 250
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Return the folder that the wheel is unpacked in, beside which there is no folder of data."""
     return trees.wheel(tmp_path_factory.mktemp("wheel"))
-
-
-def stored(results):
-    """Return the results in a folder: finished runs and fits, and numbers of papers."""
-    patterns = ("runs/*", "cells/*/*", "papers/*/*.csv", "report/*/*/*")
-    return {path for pattern in patterns for path in results.glob(pattern)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_every_table_and_figure_of_a_paper_is_run_from_the_wheel(name, site, tmp_path):
-    """Each command goes on until it has stored more."""
-    paper, results, told = Paper.read(name, ROOT / "papers"), tmp_path / "results", []
-    asked = [f"table={table}" for table in paper.tables]
-    asked += [f"figure={figure}" for figure in paper.figures]
-    for word in asked:
-        before = stored(results)
-        done = warm.run(
-            ["-m", "fairbench", "paper", name, word, "run=true", "quick=true"], cwd=tmp_path,
-            tree=site, timeout=SECONDS, fresh=True, until=lambda *_: stored(results) > before,  # noqa: B023
-            environment={"FAIRBENCH_DATA": trees.raw_files()},
-        )  # fmt: skip
-        missing = "the raw file" in done.stderr and not trees.raw_files()
-        works = missing or done.returncode == 0 or stored(results) > before
-        if not works or "Traceback" in done.stderr:
-            told.append(f"{word}: exit {done.returncode}, {done.stdout}{done.stderr}")
-    assert not told, f"{len(told)} of {len(asked)} do not start:\n" + "\n\n".join(told)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Every table, figure and printed summary of every paper can be made, of stand-ins of its data.
 
 Runs are the first job of each experiment, in this process: that sweeps are started, as processes
-and on the data themselves, is for ``test_commands.py``. Computations and figures have the smallest
-effort and few published rows. No number is looked at.
+and on the data themselves, is for ``tests/conformance/commands.yaml``. Computations and figures
+have the smallest effort and few published rows. No number is looked at.
 """
 
 import os

@@ -323,8 +323,7 @@ def explanations(ranked: RankedValues, *, draws: int = 500) -> Iterator[dict[str
     (their logarithm), ``positive_share``, ``smallest_group_share`` or ``reference_error`` (the
     reference's error rate); the ``slope`` per standard deviation of the fact, with ``lower`` and
     ``upper`` that hold simultaneously over all approaches and facts of the metric; and the
-    ``verdict``: ``better where larger``, ``worse where larger`` or ``not resolved``. Approaches of
-    equal values have the explanations of the first of them.
+    ``verdict``: ``better where larger``, ``worse where larger`` or ``not resolved``.
     """
     names, facts = _scaled_facts(ranked)
     others = np.delete(np.arange(len(ranked.positions)), ranked.reference)
@@ -333,14 +332,10 @@ def explanations(ranked: RankedValues, *, draws: int = 500) -> Iterator[dict[str
     generator = rng(0, "ranks", ranked.metric)
     posterior = fit(measured, generator=generator, draws=draws)
     tail = WRONG / 2 / max(len(others) * len(names), 1)
-    values = [(loss + 0.0).tobytes() for loss in ranked.losses]  # -0 is 0
     for coefficient, fact in enumerate(names, start=1):
         slopes = posterior.estimate(coefficient)
         lower, upper = posterior.interval(tail, coefficient)
         for row, position in enumerate(others):
-            equal = values.index(values[position])
-            if equal != ranked.reference and values[position] != values[ranked.reference]:
-                row = int(np.flatnonzero(others == equal)[0])
             low, high = float(lower[row]), float(upper[row])
             direction = "worse where larger" if low > 0 else "better where larger"
             ends = sorted([ranked.sign * low, ranked.sign * high])

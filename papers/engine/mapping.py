@@ -274,13 +274,6 @@ def scoreboard(rows: pd.DataFrame) -> str:
     return f"{', '.join(parts)} of {int(rows['reproduces'].sum())} numbers"
 
 
-def quick_note(rows: pd.DataFrame, runs: int) -> str:
-    """Return a note where means of our runs have fewer repeats than `runs`; else nothing."""
-    small = rows.loc[~rows["whole"].astype(bool), "repeats"].dropna()
-    most = float(small.max()) if len(small) else runs
-    return f"quick: {most:.0f} repeat{'s' if most > 1 else ''}" if most < runs else ""
-
-
 # The rows of a work, and what answers each.
 
 ANSWERS = ("table", "figure", "command", "code", "dataset", "words", "absent")

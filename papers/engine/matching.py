@@ -37,7 +37,6 @@ from fairbench.components.papers.engine.mapping import (
     contents,
     judge,
     metrics_of,
-    quick_note,
     rule_of,
     settle,
 )
@@ -196,9 +195,8 @@ def paper_tables(
         names_of = paper.computed(table)
         computed = {name: Computation(paper, name, table, results).numbers() for name in names_of}
         rows = compare(paper, table, pd.concat(every, ignore_index=True), computed)
-        quick = any(value["quick"].any() for value in computed.values() if len(value))
-        note = quick_note(rows, paper.tables[table].get("runs", paper.runs))
-        yield PaperTable(table, rows, note or ("quick look" if quick else ""))
+        is_small = ~rows["whole"].astype(bool) & rows["repeats"].notna()
+        yield PaperTable(table, rows, "quick look" if is_small.any() else "")
 
 
 def finished_runs(experiment: str, results: Path) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:

@@ -12,7 +12,7 @@ from scipy import special, stats
 from scipy.optimize import linprog
 
 from fairbench.components.papers.atlas import claims, page, thresholds
-from fairbench.components.papers.atlas.multilevel import explanations, fit
+from fairbench.components.papers.atlas.multilevel import fit
 from fairbench.components.papers.atlas.seeds import chance_apart, compared_seeds, lines_of
 from fairbench.components.papers.atlas.thresholds import FAILS, HOLDS, OPEN
 from fairbench.reporting.document.forms import to_markdown
@@ -20,7 +20,7 @@ from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import to_html
 from fairbench_rank.approaches import NEEDS_GROUP, ApproachValues, MeasuredDifferences
 from fairbench_rank.leaderboard import BoardTable, board_findings, page_of, short_of
-from fairbench_rank.standings import RankedValues, few_tasks_sentences, findings_of
+from fairbench_rank.standings import few_tasks_sentences, findings_of
 from tests.extensions.rank import generated_atlas
 from tests.harness import printed
 
@@ -36,20 +36,6 @@ def claimed(table, *metrics, draws=60, **options):
 @pytest.fixture(scope="module")
 def findings():
     return claimed(generated_atlas.table(), "error_rate")
-
-
-@pytest.mark.parametrize(
-    ("learner", "method"), [("logistic_regression", "ensemble"), ("xgboost", "baseline")]
-)
-def test_equal_approaches_are_explained_alike(learner, method):
-    table = generated_atlas.table(families=(1, 1, 1, 2), repeats=3)
-    mine = table.query("learner == @learner and method == @method")
-    rows = pd.concat([table, mine.assign(method="twin")]).query("setting == ''")
-    told = {f"{learner}, {method}": [], f"{learner}, twin": []}
-    for row in explanations(RankedValues.of(ApproachValues.of(rows), "error_rate", 0), draws=60):
-        told.get(row.pop("approach"), []).append(row)
-    one, other = told.values()
-    assert one and one == other
 
 
 def test_rules():

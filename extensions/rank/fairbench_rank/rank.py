@@ -34,7 +34,7 @@ from fairbench.reporting.group_tables import bars, named_table, sentence_of, sen
 from fairbench_rank import ranking, scores
 from fairbench_rank.new_tasks import FEW, MOST_OF_FEW
 from fairbench_rank.ranking import NAMED, Ranking
-from fairbench_rank.scores import THESE, RankOptions, ScoreTable
+from fairbench_rank.scores import RankOptions, ScoreTable
 
 MADE_FOR = "0.1"
 
@@ -451,7 +451,7 @@ def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions)
     on_new, of_tasks = leading.new is not None, options.mean == scores.TASKS and table.families
     compared = "of_tasks" if of_tasks else "of_units"
     if leading.unit == "question":
-        compared = "of_these" if options.about == THESE else "of_questions"
+        compared = "of_questions"
     said = {
         compared: True,
         "epsilon": options.epsilon is None,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, divide
-from fairbench.core.errors import UserError, check_choice
+from fairbench.core.errors import check_choice
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
 from fairbench.inference.rates import Limits
@@ -25,7 +25,7 @@ from fairbench.inference.survey import sums
 from fairbench.reporting.group_tables import sentence_of, sentences_of
 from fairbench_rank import new_tasks, sign_flips
 from fairbench_rank.approaches import finite_mean
-from fairbench_rank.scores import TASKS, THESE, RankOptions, Scores, ScoreTable
+from fairbench_rank.scores import TASKS, RankOptions, Scores, ScoreTable
 from fairbench_rank.sign_flips import FEWEST, PairedUnits, Simultaneous
 
 WRONG = 0.05  # the family-wise error rate of all simultaneous statements of a page
@@ -251,8 +251,7 @@ def answers(
 
     Raises
     ------
-    UserError : a method of ``pair=`` that is not there, or questions that some methods lack where
-        the claim is of these tasks.
+    UserError : a method of ``pair=`` that is not there.
     """
     for name in options.pair:
         check_choice("method", name, table.methods)
@@ -270,28 +269,23 @@ class _UnitsOfMean:
     group : (C,) the group of each cell, usually its task.
     unit : (K,) the unit of each group.
     equal_weights : whether units have equal weights, however many groups they have.
-    strata : (U,) strata within which units are drawn, or None.
     name : the word for a unit, such as ``family``.
     """
 
     group: Codes
     unit: Codes
     equal_weights: bool
-    strata: Codes | None
     name: str
 
 
 def units_of(table: ScoreTable, options: RankOptions) -> _UnitsOfMean:
     """Return the units of a table: families, tasks or questions."""
-    cells = np.arange(len(table.task))
-    if options.about == THESE and table.questions and table.tasks:
-        return _UnitsOfMean(cells, cells, True, table.task, "question")
     name = "family" if table.families else "task" if table.tasks else "question"
     if table.families and not table.tasks and options.mean != TASKS:
         # Questions of a family without tasks: each family is a task of its questions.
         families = np.arange(len(table.families))
-        return _UnitsOfMean(table.family[table.task], families, True, None, name)
-    return _UnitsOfMean(table.task, table.family, options.mean != TASKS, None, name)
+        return _UnitsOfMean(table.family[table.task], families, True, name)
+    return _UnitsOfMean(table.task, table.family, options.mean != TASKS, name)
 
 
 def _rank_by(
@@ -300,12 +294,15 @@ def _rank_by(
     """Return the ranking by one score, without plans, with family-wise error rate `error_rate`."""
     generator = np.random.default_rng(options.seed)
     values = scores.larger_is_better
-    if units.strata is not None:
-        _check_strata(values, table, units.strata)
-    binary = units.name == "question" and units.strata is None and is_binary(values)
-    drawn: dict[str, Any] = {"binary": binary, "strata": units.strata, "generator": generator}
-    drawn["equal_unit_weights"] = units.equal_weights
-    paired = sign_flips.paired_units(values, units.group, units.unit, **drawn)
+    binary = units.name == "question" and is_binary(values)
+    paired = sign_flips.paired_units(
+        values,
+        units.group,
+        units.unit,
+        equal_unit_weights=units.equal_weights,
+        binary=binary,
+        generator=generator,
+    )
     work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
     held = sign_flips.simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
@@ -349,17 +346,6 @@ def _best_first(means: Floats, ran: NDArray[np.int64], may_be_best: Mask) -> Row
     order = np.lexsort((-means, ~has_half_of_units))
     leader = int(np.argmax(may_be_best[order]))
     return np.asarray(np.r_[order[leader], np.delete(order, leader)])
-
-
-def _check_strata(values: Floats, table: ScoreTable, strata: Codes) -> None:
-    """Refuse missing answers, and tasks with a single question."""
-    if (holes := ~np.isfinite(values)).any():
-        method = int(np.flatnonzero(holes.any(axis=1))[0])
-        name, lacking = table.methods[method], holes[method].sum()
-        raise UserError(_tell("lacks_questions", name=name, lacking=lacking))
-    if (small := np.bincount(strata) < 2).any():
-        name = table.tasks[int(np.flatnonzero(small)[0])]
-        raise UserError(f"about=these needs two questions of each task, and '{name}' has one")
 
 
 def is_binary(values: Floats) -> bool:

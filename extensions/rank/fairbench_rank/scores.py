@@ -304,7 +304,7 @@ class _Reading:
             where = self.frame.index[row] + 1
             values = {"family": self.options.family, "row": where, "column": column}
             raise _refusal("two_families", file=self.file, task=task, of=of, **values)
-        if len(families) == 1 and self.options.about != THESE:
+        if len(families) == 1:
             self.warnings.append(_told("relatives", family=quoted(families[0])))
             return own_families, ()
         return family, families
@@ -312,8 +312,6 @@ class _Reading:
     def _check_units(self) -> None:
         """Refuse tables with too few tasks or questions to rank by."""
         options, tasks = self.options, self.tasks
-        if options.about == THESE and not (options.item and tasks):
-            raise _refusal("these_tasks")
         if len(tasks) == 1 and not options.item:
             raise _refusal("one_task", file=self.file, column=options.task, task=quoted(tasks[0]))
         if len(self.task) < 2:
@@ -456,7 +454,6 @@ _APART = 30  # scores of a task this many times as large as usual are noted as a
 
 HIGHER, LOWER = "higher", "lower"
 FAMILIES, TASKS = "families", "tasks"
-NEW, THESE = "new", "these"
 WORST, LEFT_OUT = "worst", "left-out"
 
 
@@ -482,7 +479,6 @@ class RankOptions(TablePart):
     crashed : What an empty or NaN score counts as: the worst score of any method on that task,
         left-out, or a number. Without it such tables are refused.
     mean : What has equal weight in a mean: each family, or each task (with item=, each question).
-    about : What conclusions are about: new tasks, or these same tasks with new questions.
     pair : Two methods whose difference is shown by itself.
     seed : The seed of random draws.
     out : The folder of the page and the JSON.
@@ -505,7 +501,6 @@ class RankOptions(TablePart):
     epsilon: float | None = option(None, least=0)
     crashed: str = option("", shown="worst|left-out|NUMBER")
     mean: str = option(FAMILIES, choices=(FAMILIES, TASKS))
-    about: str = option(NEW, choices=(NEW, THESE))
     pair: tuple[str, ...] = option((), shown="[METHOD,METHOD]")
     seed: int = option(0, least=0)
     out: str = option("", shown="FOLDER")

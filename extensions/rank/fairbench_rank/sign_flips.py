@@ -179,7 +179,6 @@ def paired_units(
     unit: Codes,
     *,
     equal_unit_weights: bool = True,
-    strata: Codes | None = None,
     binary: bool = False,
     generator: Generator,
 ) -> PairedUnits:
@@ -193,9 +192,6 @@ def paired_units(
     unit : (K,) the unit of each task.
     equal_unit_weights : whether units have equal weights in the mean; otherwise tasks have, and a
         unit's weight is the number of its tasks.
-    strata : (U,) whole numbers from 0: the strata that units were drawn from, each with two units
-        at least. Strata have equal weights, and differences between strata are no error. All
-        methods must have all cells.
     binary : whether each unit is one question, right or wrong. If two methods do not differ, their
         differences are then symmetric, however skewed the observed ones are.
     generator : assigns units to blocks if they are too many to be flipped one by one.
@@ -213,8 +209,8 @@ def paired_units(
     if units > most_blocks:
         block = generator.permutation(units) % most_blocks
     of_units = values, group, unit, block, equal_unit_weights
-    found = _pair_complete(*of_units, strata) if complete else _pair_with_holes(*of_units)
-    statistics, blocks, weights = found
+    pair = _pair_complete if complete else _pair_with_holes
+    statistics, blocks, weights = pair(*of_units)
     if binary:
         statistics["skewness"] = np.zeros(len(first))
     return PairedUnits(
@@ -223,12 +219,7 @@ def paired_units(
 
 
 def _pair_complete(
-    values: Floats,
-    group: Codes,
-    unit: Codes,
-    block: Codes,
-    equal_unit_weights: bool,
-    strata: Codes | None,
+    values: Floats, group: Codes, unit: Codes, block: Codes, equal_unit_weights: bool
 ) -> tuple[dict[str, Floats], Sums, Sums]:
     """Return statistics, blocks and weights of methods that were all run on all cells.
 
@@ -241,12 +232,8 @@ def _pair_complete(
     unit_values, weight = survey.sums(task_means, unit, units), n_tasks.astype(float)
     if equal_unit_weights:
         unit_values, weight = unit_values / n_tasks, np.ones(units)
-    if strata is None:
-        total_weight = weight.sum()
-        method_means = unit_values.sum(axis=1) / total_weight
-    else:
-        unit_values, method_means = _around_strata(unit_values, strata)
-        weight, total_weight = np.zeros(units), units - 1.0
+    total_weight = weight.sum()
+    method_means = unit_values.sum(axis=1) / total_weight
     statistics = _statistics_of_pairs(unit_values, method_means, weight, total_weight)
     block_sums = survey.sums(unit_values, block, int(block.max()) + 1).T
     weights = np.bincount(block, weight)[:, None]
@@ -317,21 +304,6 @@ def _statistics(
         "centred": centred,
         "skewness": np.where(np.isfinite(skewness), skewness, 0.0),
     }
-
-
-def _around_strata(values: Floats, strata: Codes) -> tuple[Floats, Floats]:
-    """Return the units' contributions (M, U) to the error of the mean over strata, and that mean.
-
-    Notes
-    -----
-    Strata have equal weights. With S strata and U units in all, a unit in a stratum of n units
-    contributes its distance from the stratum's mean times U / (S n), and times sqrt(n / (n - 1))
-    for the degree of freedom that the stratum's mean takes.
-    """
-    sizes = np.bincount(strata)
-    stratum_means = survey.sums(values, strata, len(sizes)) / sizes
-    factor = len(values[0]) / len(sizes) / sizes * np.sqrt(sizes / np.maximum(sizes - 1, 1))
-    return (values - stratum_means[:, strata]) * factor[strata], stratum_means.mean(axis=1)
 
 
 def _pair_with_holes(

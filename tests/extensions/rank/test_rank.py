@@ -97,16 +97,6 @@ def test_questions_are_paired():
     assert report.difference("m2", "m0").value == pytest.approx((frame["m2"] - frame["m0"]).mean())
 
 
-def test_questions_of_these_tasks_are_not_claims_of_new_ones():
-    frame = answers(3, 400).assign(task=lambda table: table["question"] % 4)
-    new = fairbench.rank(frame, score="correct", item="question")
-    these = fairbench.rank(frame, score="correct", item="question", about="these")
-    assert new.answers[0].unit == "task" and these.answers[0].unit == "question"
-    one, other = (ranking.difference("m2", "m0") for ranking in (new, these))
-    assert other.upper - other.lower < one.upper - one.lower
-    assert "about=these" in refusal(scores(), about="these")
-
-
 def test_scores_share_one_error_rate():
     frame = scores(apart=0.004).assign(loss=lambda table: 1 - table["accuracy"])
     alone, both = (fairbench.rank(frame, score=of) for of in ("accuracy", ["accuracy", "loss"]))
@@ -381,17 +371,6 @@ def test_normal_quantiles_and_students_turn_into_each_other():
     assert as_student(2.5, freedom) == pytest.approx(as_student(again, freedom))
     exact = stats.norm.isf(stats.t.sf(4.0, 20))
     assert float(sign_flips.as_normal(np.array(4.0), 20.0)) == pytest.approx(exact, abs=0.01)
-
-
-def test_strata_count_alike_and_what_they_differ_by_is_no_error():
-    random = np.random.default_rng(5)
-    strata, places = np.repeat([0, 1], [400, 100]), np.arange(500)
-    values = random.normal(size=(2, 500)) + np.array([[0], [1]]) * strata * 5
-    paired = sign_flips.paired_units(values, places, places, strata=strata, generator=random)
-    gaps = [(values[0] - values[1])[strata == stratum] for stratum in (0, 1)]
-    assert paired.means[0] == pytest.approx(np.mean([gap.mean() for gap in gaps]))
-    variance = sum(gap.var(ddof=1) / len(gap) for gap in gaps) / 4
-    assert paired.errors[0] == pytest.approx(np.sqrt(variance), rel=0.005)
 
 
 SIMULATED = (

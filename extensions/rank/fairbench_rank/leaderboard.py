@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import isnan, log10
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,7 +36,7 @@ from fairbench.evaluation.table import COSTS
 from fairbench.inference.repeats import REPEATS, Splits, mean_limits
 from fairbench.metrics.registry import find, unknown_metric
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import COLOURS, Panel, Series, chart, file_of
+from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document import model
 from fairbench.reporting.document.writing import write_document
 from fairbench.reporting.group_tables import sentence_of
@@ -138,7 +137,6 @@ def write_leaderboard(
     UserError : nothing finished, one task only, or an unknown metric.
     """
     runs: dict[str, Run] = {}
-    hidden: list[Run] = []
     notes: list[str] = []
     for path in folders:
         refuse_pack(path)
@@ -149,9 +147,6 @@ def write_leaderboard(
             why = f" ({left_out})" if left_out else ""
             raise UserError(f"{folder} has no finished run{why}: name a results folder")
         notes += [f"Of the runs of {folder}, {left_out}."] if left_out else []
-        # Of the same id, but fitted by other code or versions.
-        both = [run for run in finished.values() if run.id in runs]
-        hidden += [run for run in both if set(run.cells()) != set(runs[run.id].cells())]
         runs = finished | runs
     tables = [approaches.approach_table([*runs.values()])] if runs else []
     tables += map(approaches.read_approaches, files)
@@ -159,8 +154,6 @@ def write_leaderboard(
     known = len({*runs}.union(*(each["run"] for each in tables)))
     board = comparable_board(table, " and ".join(map(str, folders)), metric)
     findings = board_findings(board, metric)
-    if hidden:
-        notes.append(_tell("hidden", count=len(hidden), name=hidden[0].name))
     notes += [*left_out_rows, *standings.left_out_sentences(findings, known)]
     findings = replace(findings, notes=tuple(notes))
     document = page_of(board, findings, metric, list(runs.values()), command, further)
@@ -219,7 +212,7 @@ def page_of(
         f"Leaderboard: {ranked} on {pluralise(len(board.tasks), 'task', 'tasks')}",
         [
             ranks_section(findings, gap),
-            _cost_section(findings, gap, style_of),
+            _cost_section(findings),
             model.Section("Data sets", tasks, name="data-sets"),
         ],
         lead=[*lead, model.Paragraph(_tell("next"))],
@@ -230,11 +223,8 @@ def page_of(
     )
     if further:
         document = further(document, findings, runs)
-    drawn = {figure.name: figure.drawings for figure in document.figures if figure.drawings}
-    links: list[model.Text] = [(model.Link(name, f"figures/{name}.svg"),) for name in drawn]
-    sections = [*document.sections, _origin_section(board, links, command)]
-    files = {f"figures/{name}.svg": file_of(drawings) for name, drawings in drawn.items()}
-    return replace(document, sections=sections, files={MEANS: _means(board), **files})
+    sections = [*document.sections, _origin_section(board, command)]
+    return replace(document, sections=sections, files={MEANS: _means(board)})
 
 
 def short_of(document: model.Document, findings: Findings, gap: str) -> model.Document:
@@ -403,35 +393,15 @@ def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) ->
     return rank_table(standing.answer, rows, reference=standing.reference, **about)
 
 
-def _cost_section(findings: Findings, gap: str, style_of: Styles) -> model.Section:
-    """Return the section on cost: seconds of every approach, beside its error and one gap."""
+def _cost_section(findings: Findings) -> model.Section:
+    """Return the section on cost: seconds of every approach."""
     costs = pd.DataFrame(findings.approaches).sort_values(["relative_cost", "name"])
     ordered = [findings.approaches[place] for place in costs.index]
     rows = [{**row, "need": _need_text(row)} for row in ordered]
     tags = [tags_of(row) for row in ordered]
     table = declared_table(_PAGE, "costs", rows, {"reference": findings.reference}, tags=tags)
-    # A panel for each metric: the difference from the reference against the cost.
-    panels = []
-    for standing in findings.standings:
-        if standing.metric not in (ERROR, gap):
-            continue
-        difference = {row["method"]: row["difference"] for row in standing.rows}
-        points = [
-            Series(
-                row["name"], [log10(row["relative_cost"])], [difference[row["name"]]],
-                **style_of[row["intervention"]], lined=False, tags=tags_of(row),
-            )
-            for row in ordered
-            if row["relative_cost"] > 0 and not isnan(difference.get(row["name"], np.nan))
-        ]  # fmt: skip
-        axis = "cost: 0 as the reference, 1 ten times as much"
-        label = f"{metric_label(standing.metric)}, difference"
-        panels.append(Panel(points, axis, label, from_zero=""))
-    drawings = chart(panels, key=_key_of(style_of, {row["intervention"] for row in ordered}))
-    about = {"caption": _tell("cost_caption"), "name": "cost-figure"}
-    picture = model.Figure("Benefit against cost", drawings, **about)
     text = model.Paragraph(_tell("cost"))
-    return model.Section("Cost and benefit", [text, picture, table], name="cost")
+    return model.Section("Cost and benefit", [text, table], name="cost")
 
 
 # The single tasks: the means of every approach over the repeats.
@@ -670,9 +640,7 @@ MEANS = "means.csv"
 _DECIMALS = 6  # of numbers in files
 
 
-def _origin_section(
-    board: BoardTable, pictures: Sequence[model.Text], command: str
-) -> model.Section:
+def _origin_section(board: BoardTable, command: str) -> model.Section:
     """Return the section on how the page was made, and what can be downloaded."""
     means = sum(len(task.rows) for task in board.tasks)
     about = {
@@ -688,7 +656,6 @@ def _origin_section(
     blocks: list[model.Block] = [
         model.Paragraph(_tell("rests_on")),
         model.Items(files),
-        model.Details(f"The {len(pictures)} pictures as SVG", [model.Items(pictures)]),
         model.Section("How it was made", making),
     ]
     return model.Section("Download and origin", blocks, name="origin")

@@ -32,7 +32,7 @@ from openpyxl import Workbook
 from pyarrow import parquet
 
 from benchmarks.faults.commands import RUN, Place
-from benchmarks.measure import ROOT, show
+from benchmarks.measure import ROOT
 from benchmarks.stored import laid_out, pack_of
 from fairbench.core.files import sealed, sealed_json, sha256, unsealed_json
 from fairbench.core.memory import MEMORY
@@ -41,8 +41,6 @@ ALLOWED_GB, OTHERS_MB = 1, 300  # what is allowed, and what may come on top
 MOST_S, GIVEN_UP_S = 10.0, 300.0  # CPU seconds that a verb may take; seconds until it is killed
 ROWS, LONG = 12_000_000, 1_000_000  # rows of a table that is far too long; letters of a text
 TABLE = ("target=label", "score=score", "group=[group]")
-HEADER = ("bomb", "verb", "status", "MB", "CPU s", "said")
-Row = tuple[str, str, str, str, str, str]
 Bomb = tuple[str, Callable[[Path], Path]]  # its name, and what writes it into a folder
 
 
@@ -107,7 +105,6 @@ def main(part: str = "") -> bool:
     ----------
     part : of what the bombs are: table, results, pack or state; of all by default.
     """
-    rows: list[Row] = []
     held = True
     kinds = {"table": _tables, "results": _results, "pack": _packs, "state": _states}
     for kind, cases in kinds.items():
@@ -119,10 +116,9 @@ def main(part: str = "") -> bool:
                 held &= not ended.wrong
                 last = (ended.said.strip().splitlines() or [""])[-1]
                 verb = " ".join(words[:2] if words[0] in ("store", "label") else words[:1])
-                spent = f"{ended.peak:.0f}", f"{ended.seconds:.1f}", last[:100]
-                rows.append((f"{kind}: {name}", verb, ended.wrong or str(ended.status), *spent))
-                print(*rows[-1], sep=" | ", flush=True)
-    show("Files that unfold to gigabytes", HEADER, rows)
+                end = ended.wrong or f"status {ended.status}"
+                spent = f"{ended.peak:.0f} MB, {ended.seconds:.1f} s of CPU"
+                print(f"{kind}: {name} | {verb}: {end}, {spent}: {last[:100]}", flush=True)
     return held
 
 

@@ -12,6 +12,7 @@ import contextlib
 import io
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.faults import commands
-from benchmarks.faults.commands import Total, show_totals
 from benchmarks.measure import configuration
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
@@ -37,7 +37,7 @@ from fairbench_label.session import Answer, State, StateFile
 
 RUN = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=1", "method=baseline",
        "learner=logistic_regression")  # fmt: skip
-HEADER = ("file", "damaged", "found", "made again", "no effect", "believed")
+Total = Counter[tuple[str, str]]
 Read = Callable[["Place"], Any]
 
 
@@ -124,7 +124,8 @@ KINDS = (
 def main(number: int = 2000) -> bool:
     """Print what came of so many damages; return whether none was believed."""
     total = flips(number)
-    show_totals(f"{number} flips and truncations", HEADER, [kind.name for kind in KINDS], total)
+    for (name, what), count in sorted(total.items()):
+        print(f"{name}, {what}: {count}")
     return whole(total)
 
 

@@ -21,7 +21,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 import traceback
 import warnings
 import zipfile
@@ -56,7 +55,6 @@ from fairbench_label.session import StateFile
 from fairbench_watch.alarms import WatchFile
 
 Draw = np.random.Generator
-HEADER = ("record", "number", "refused", "commands", "of them costly", "wrong")
 SECONDS = 60  # that a command may take here, beside whatever else the machine does
 BYTES = 1_300_000_000  # of memory that it may take beside what the process has
 RUNS = (
@@ -532,7 +530,7 @@ def command_of(line: str, run: str, first: str, second: str) -> list[str]:
 
 
 def tried(whole: Path, number: int, costly: float, worker: int, workers: int) -> commands.Total:
-    """Try every so many-th record in a copy of the folder; count what came of each kind."""
+    """Try every so many-th record in a copy of the folder; count what came of them."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, commands.too_long)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -555,7 +553,7 @@ def tried(whole: Path, number: int, costly: float, worker: int, workers: int) ->
                 function.cache_clear()
             one = Round(own, watch, seed, costly)
             one.carry_out()
-            total.update({(one.name, what): n for what, n in one.counts.items()})
+            total += one.counts
             for sentence in one.wrong:
                 print(sentence.encode(errors="backslashreplace").decode(), flush=True)
     return total
@@ -563,12 +561,10 @@ def tried(whole: Path, number: int, costly: float, worker: int, workers: int) ->
 
 def main(number: int = 100_000, costly: int = 100) -> bool:
     """Print what came of so many records, a costly command after one in `costly`."""
-    started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         whole = Place(Path(name) / "place")
         with contextlib.redirect_stderr(io.StringIO()):
             whole.make()
         call = partial(tried, whole.root, number, 1 / costly)
         total = sum(commands.in_forks(call), commands.Total())
-    title = f"{number} records of odd shape, {time.monotonic() - started:.0f} s"
-    return commands.show_totals(title, HEADER, list(KINDS), total)
+    return commands.ended_well("Records of odd shape", total)

@@ -32,8 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.faults.browser import Seen, browser, browser_path
-from benchmarks.faults.commands import LISTED, Total, obeyed, show_totals, warm
+from benchmarks.faults.browser import Seen
+from benchmarks.faults.commands import LISTED, Total, ended_well, obeyed, warm
 from benchmarks.measure import ROOT
 from fairbench.core.text import csv_text, read_csv, visible
 from fairbench.data.groups import MOST_GROUPS
@@ -296,41 +296,23 @@ CASES = (*LABELS, *HEADERS, *SIZES, *ENCODINGS, *FILES)
 # and ``fairbench.evaluate``. It is refused in one line, or the groups that come out have the rows
 # that were written: all of them, each in its own group, with the rates that counting them gives.
 
-KINDS = {
-    "labels": LABELS,
-    "headers": HEADERS,
-    "sizes": SIZES,
-    "encodings and types": ENCODINGS,
-    "files": FILES,
-}
-HEADER_SHOWN = (
-    *("tables", "number", "refused by run", "refused by audit"),
-    *("taken by run", "taken by audit", "wrong"),
-)
 RUN = ("learner=logistic_regression", "method=baseline", "split=kfold", "split.n_folds=2",
        "tracking=none", "figures=false", "results=../results")  # fmt: skip
 LONGEST = 3000  # signs of a sentence that refuses
-TITLE = "All finished runs"
 Done = CompletedProcess[str]
 
 
-def main(number: int = 0) -> bool:
-    """Try the first so many tables, all by default; print what came of them."""
-    total, results = Total(), []
+def main() -> bool:
+    """Try all tables; print what came of them, and return whether nothing was wrong."""
+    total = Total()
     with tempfile.TemporaryDirectory() as name:
-        for result in tried(CASES[: number or None], Path(name)):
-            results.append(result)
-            kind = next(kind for kind, cases in KINDS.items() if result.case in cases)
-            total[kind, "number"] += 1
-            for verb in ("run", "audit"):
-                total[kind, f"{'taken' if result.taken.get(verb) else 'refused'} by {verb}"] += 1
-            total[kind, "wrong"] += bool(result.wrong)
+        for result in tried(CASES, Path(name)):
+            verbs = [verb for verb, taken in result.taken.items() if taken]
+            total.update(["tables", *(f"taken by {verb}" for verb in verbs)])
+            total["wrong"] += bool(result.wrong)
             for sentence in result.wrong:
                 print(f"{result.case.name}: {visible(sentence)}", flush=True)
-        pages = [*look(results, reported(Path(name)))]
-    held = show_totals(f"{len(results)} hostile tables", HEADER_SHOWN, list(KINDS), total)
-    print(*pages, sep="\n")
-    return held and not any("wrong" in page for page in pages)
+    return ended_well("Hostile tables", total)
 
 
 def start(words: list[str], cwd: Path, environment: Mapping[str, str]) -> Done:
@@ -488,45 +470,17 @@ def _quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-def reported(root: Path) -> Path:
-    """Have the page of all runs written, and return where it is."""
-    done = start(["-m", "fairbench", "report"], root, {})
-    if done.returncode:
-        raise AssertionError(done.stderr)
-    return root / "results" / "report" / "index.html"
-
-
-def look(results: Sequence[Trial], report: Path) -> Iterator[str]:
-    """Yield sentences on what a browser made of the pages, with their policy and without."""
-    path = browser_path()
-    if path is None:
-        yield "no page was looked at: there is no Chromium here"
-        return
-    number = 0
-    pages = [(result.page, result.case) for result in results if result.page]
-    with browser(path) as opened:
-        for page, case in [*pages, (report, None)]:
-            for policy in (True, False):
-                number += 1
-                for sentence in judged(opened.open(page, policy=policy), case, policy=policy):
-                    yield f"{case.name if case else 'report'}: wrong: {visible(sentence)}"
-    yield f"{number} pages were looked at in {Path(path).name}, half of them without their policy"
-
-
-def judged(seen: Seen, case: Case | None, *, policy: bool) -> Iterator[str]:
-    """Yield what is wrong with the page of an audit, or of all runs, which has a script itself.
-
-    That is what ran, and what cannot be read.
-    """
+def judged(seen: Seen, case: Case, *, policy: bool) -> Iterator[str]:
+    """Yield what is wrong with the page of an audit: what ran, and what cannot be read."""
     kind = "with its policy" if policy else "without a policy"
-    if seen.hacked or not seen.title.startswith("Audit of " if case else TITLE):
+    if seen.hacked or not seen.title.startswith("Audit of "):
         yield f"a script ran {kind}: {seen.title}"
-    if len(seen.odd) > (case is None):
+    if seen.odd:
         yield f"elements {kind}: {seen.odd}"
     if seen.said:
         yield f"said {kind}: {seen.said}"
     text = " ".join(seen.text.split())
     # Of many groups the page names those that differ; all are in the JSON.
-    for label in case.groups if case and len(case.groups) <= MOST_GROUPS else ():
+    for label in case.groups if len(case.groups) <= MOST_GROUPS else ():
         if " ".join(visible(label).split()) not in text:
             yield f"{label[:60]!r} cannot be read"

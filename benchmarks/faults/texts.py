@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import tempfile
-import time
 import traceback
 from collections.abc import Iterator
 from functools import partial
@@ -28,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.faults.commands import LISTED, Total, carried_out, in_forks, obeyed, show_totals
+from benchmarks.faults.commands import LISTED, Total, carried_out, ended_well, in_forks, obeyed
 from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, sealed_table
 from benchmarks.stored import configured, copied
 from fairbench.core.files import parquet_bytes
@@ -39,7 +38,6 @@ from fairbench.results.runs import Run, stored, write_stored
 PLAIN, CANARY, COMPUTED = "plain", "what-a-variable-holds", "42042"
 TRACEBACK = "Traceback:"
 PARTS: tuple[str, ...] = (*HOSTILE, *LISTED["markup"])
-HEADER = ("surface", "looked at", "interpreted")
 AUDIT = ("target=y", "score=s", "formats=[html,json,latex,markdown,word]")
 FORMS = (".html", ".tex", ".md", ".csv", ".json", ".docx")
 
@@ -244,10 +242,9 @@ def looked(whole: Path, number: int, worker: int, workers: int) -> Total:
                 if seed < 0:
                     usual.setdefault(surface, set()).update(result)
                     continue
-                kind = surface.partition(": ")[2] or surface
-                counts[kind, "looked at"] += 1
+                counts["looked at"] += 1
                 if odd := result - usual.get(surface, set()):
-                    counts[kind, "interpreted"] += 1
+                    counts["wrong"] += 1
                     sentence = f"{surface} of {text!r}: {sorted(odd)[:4]}"
                     print(f"text {seed}: {visible(sentence)}", flush=True)
     return counts
@@ -255,10 +252,8 @@ def looked(whole: Path, number: int, worker: int, workers: int) -> Total:
 
 def main(number: int = 400) -> bool:
     """Print how many surfaces were looked at, and how many texts were interpreted on them."""
-    started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         place = Place(Path(name) / "place")
         place.make()
         total = sum(in_forks(partial(looked, place.root, number)), Total())
-    title = f"{number} texts, {time.monotonic() - started:.0f} s"
-    return show_totals(title, HEADER, list(dict.fromkeys(name for name, _ in total)), total)
+    return ended_well(f"Surfaces of {number} texts", total)

@@ -342,7 +342,6 @@ def parts(tallies: Tallies) -> dict[str, str]:
         "claims of rankings": markdown(claims),
         "new tasks": f"{markdown(tenths)}\n\n{_capped(tallies)}",
         "plans": markdown(plans),
-        "tasks left out": markdown(_failures()),
     }
 
 
@@ -436,33 +435,6 @@ def _plans(tallies: Tallies) -> list[list[str]]:
     ends = [f"{each:.2f}" for each in np.quantile(ratios, [0, 0.5, 1])]
     header = ["settings", "right within 20 %", "lowest", "median", "highest"]
     return [header, [f"{len(ratios)}", f"{100 * near:.0f} %", *ends]]
-
-
-def _failures(benchmarks: int = 400) -> list[list[str]]:
-    """Return how often methods of one mean are told apart, one of which fails rarely."""
-    shares = (0.005, 0.02, 0.05, 0.1, 0.2)
-    rows = [["tasks", "left out up to", *(f"fails on {100 * share:g} %" for share in shares)]]
-    for tasks in (10, 20, 50, 100, 200):
-        told = (told_apart(np.array([share, 0.0, 0.0]), tasks, benchmarks) for share in shares)
-        figures = (unseen_share(tasks, 3, 0.05), *told)
-        rows.append([f"{tasks}", *(f"{100 * each:.1f} %" for each in figures)])
-    return rows
-
-
-def told_apart(failures: Floats, tasks: int, benchmarks: int, seed: int = 0) -> float:
-    """Return in which share of benchmarks any two methods of one true mean are said to differ.
-
-    Parameters
-    ----------
-    failures : (M,) the share of tasks on which each method fails badly.
-    """
-    random, cells, told = np.random.default_rng(seed), np.arange(tasks), 0
-    for _ in range(benchmarks):
-        failed = random.random((len(failures), tasks)) < failures[:, None]
-        values = random.standard_normal(failed.shape) - _FAILURE * (failed - failures[:, None])
-        paired = paired_units(values, cells, cells, generator=random)
-        told += bool(simultaneous(paired, generator=random, flips=FLIPS).better.any())
-    return told / benchmarks
 
 
 def main(populations: int = 100, seconds: float = 1200.0, write: Path | None = None) -> bool:

@@ -283,15 +283,9 @@ _OF_ROWS: dict[str, Any] = {
     "linearised t": (_each(_linearised), 300, 2),
     "ignoring weights and clusters": (_each(_unaware), 300, 2),
 }
+_OF_STRATA = {"ours": _ours_standardised}
 _ALL = _populations_standardised
 FAMILIES = (
     Family("weights_and_clusters", _populations, _draw, _OF_ROWS, 600),
-    Family(
-        "standardised",
-        _ALL,
-        _draw_standardised,
-        {"ours": _ours_standardised},
-        most=240,
-        bounded=True,
-    ),
+    Family("standardised", _ALL, _draw_standardised, _OF_STRATA, most=240, bounded=True),
 )

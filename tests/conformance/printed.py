@@ -141,11 +141,6 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def of(*start: str) -> list[Printed]:
-    """Return the printed commands that begin so."""
-    return [command for command in printed() if command.words[: len(start)] == start]
-
-
 def filled(word: str) -> str:
     """Return a word, with a value in place of one in capitals."""
     name, _, value = word.partition("=")

@@ -57,7 +57,7 @@ def rules() -> list[Rule]:
 
 @dataclass
 class Place:
-    """A reader's folder, and the tree whose ``fairbench`` is started there.
+    """A reader's folder, which is a clone whose ``fairbench`` is started there.
 
     Attributes
     ----------
@@ -66,7 +66,6 @@ class Place:
     """
 
     folder: Path
-    tree: Path
     kept: Path
     fresh: bool = False
 
@@ -76,7 +75,7 @@ class Place:
         environment = {"FAIRBENCH_DATA": data, "FAIRBENCH_CACHE": str(self.kept / f"cache{raw}")}
         return warm.run(
             python_words(words), cwd=self.folder, timeout=SECONDS, environment=environment,
-            tree=self.tree, fresh=self.fresh or words[0] == MAKE, **options,
+            tree=self.folder, fresh=self.fresh or words[0] == MAKE, **options,
         )  # fmt: skip
 
     def restore(self) -> None:
@@ -108,18 +107,13 @@ def python_words(words: Sequence[str]) -> list[str]:
     return list(rest)
 
 
-def prepare(kept: Path, place_of: Any) -> Place:
-    """Write files and stand-ins of raw files, and run what pages take to be finished.
-
-    Parameters
-    ----------
-    place_of : a function of `kept` that returns the place.
-    """
+def prepare(tree: Path, kept: Path) -> Place:
+    """Write files and stand-ins of raw files, and run what pages take to be finished in a clone."""
     files = kept / "files"
     files.mkdir(parents=True)
     readers.put_files(files)
     stand_ins.write(kept / "raw")
-    place: Place = place_of(kept)
+    place = Place(tree, kept)
     place.restore()
     run = ("fairbench", "run", "-m", *SMALL)
     words = ["dataset=german,adult", "method=baseline,ensemble,self_consistency", "purpose=study"]

@@ -3,23 +3,17 @@
 Each is started as a process of its own, in a clone of the repository, and runs to its end or until
 it has stored a result. ``commands.yaml`` says what makes it small; nothing that it does is
 replaced. ``make test-all`` starts README's and the longest of each kind, and ``make test-slow``
-all, and one of each verb from the wheel in an empty folder; tables and figures of papers are in
-``tests/papers/test_commands.py``.
+all; tables and figures of papers are in ``tests/papers/test_commands.py``, which starts them from
+the wheel.
 """
-
-import re
-import shlex
 
 import pytest
 
-from fairbench.cli.main import verbs
 from tests.conformance import readers, trees
-from tests.conformance.printed import of, printed
+from tests.conformance.printed import printed
 from tests.conformance.starting import Place, prepare, rules, start
 
 PARTS = 16
-# What the wheel has not: the atlas, the pages, examples of components; and what takes longest.
-CLONE_ONLY = "papers/atlas|papers.atlas|results=atlas|docs.pages|margin|paper all|experiment="
 
 
 @pytest.mark.thorough
@@ -34,7 +28,7 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("commands")
     tree = trees.clone(folder / "clone")
     readers.put_components(tree)
-    return prepare(folder / "kept", lambda kept: Place(tree, tree, kept))
+    return prepare(tree, folder / "kept")
 
 
 def part(number, *, whole=False):
@@ -72,25 +66,5 @@ def test_every_printed_command_works(number, clone):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(PARTS))
 def test_every_printed_command_works_when_started_afresh(number, clone):
-    afresh = Place(clone.folder, clone.tree, clone.kept, fresh=True)
+    afresh = Place(clone.folder, clone.kept, fresh=True)
     assert not (told := wrong(part(number, whole=True), afresh)), told
-
-
-@pytest.mark.slow
-def test_a_command_of_each_verb_works_from_the_wheel(clone, tmp_path):
-    (tmp_path / "empty").mkdir()
-    place = Place(tmp_path / "empty", trees.wheel(tmp_path), clone.kept)
-    assert not (told := wrong(map(shortest_of, verbs()), place)), told
-
-
-def shortest_of(verb):
-    """Return the shortest printed command of a verb that does more than show its help."""
-    idle = [rule for rule in rules() if rule.help or rule.slow]
-    every = [
-        each
-        for each in of("fairbench", verb)
-        if "--help" not in each.words
-        and not any(rule.is_of(each) for rule in idle)
-        and not re.search(CLONE_ONLY, shlex.join(each.words))
-    ]
-    return min(every, key=lambda each: (len(each.words) == 2, len(each.words)))

@@ -62,26 +62,6 @@ def test_twins_under_2000g_are_pairs():
     assert (data.target.groupby(data.clusters).nunique() == 1).all()
 
 
-def test_the_cards_of_the_real_files_say_what_is_in_them():
-    data = load("resume")
-    assert data.clusters.nunique() == 1323
-    rates = data.target.groupby(data.sensitive["race"], observed=True).mean()
-    assert rates.round(4).to_dict() == {"white": 0.0965, "Black": 0.0645}
-    secretaries = data.features["job_type"] == "secretary"
-    women = data.sensitive["gender"] == "female"
-    assert (secretaries.sum(), (secretaries & women).sum()) == (1621, 1591)
-    denied = load("hmda_boston")
-    insurance = denied.features["insurance_denied"]
-    assert (insurance.sum(), denied.target[insurance].sum()) == (48, 44)
-    loans = load("loan_application", keep_judgements=True)
-    assert loans.features["gdlin"].isna().sum() == 2
-    assert loans.features[["liq", "lines", "term"]].isna().sum().tolist() == [9, 1, 4]
-    assert loans.target[loans.sensitive["sex"] == "unknown"].tolist() == [1] * 15
-    assert load("recid").target.sum() == 552
-    assert load("recid", months=60).target.mean() == pytest.approx(0.3626, abs=5e-5)
-    assert load("recid").features["age"].between(16, 78).all()
-
-
 PERSONAL = ("name", "first", "last", "dob", "c_case_number", "r_case_number", "vr_case_number")
 
 

@@ -319,10 +319,7 @@ def measure(count: int = 100, seconds: float = 1200.0) -> Tallies:
         while tally.runs < 4 or (time.process_time() < end and tally.runs < 400):
             tally.add(population, random)
         tallies.append((population, tally))
-        mark = "FAILS" if fails(tally.held["ranks"], tally.runs) else ""
-        shares = [f"{name} {tally.held[name] / tally.runs:.3f}" for name in CLAIMS]
-        line = f"{number:3d} {mark:5} {tally.runs:3d} {' '.join(shares)} | {population.name}"
-        print(line, file=sys.stderr, flush=True)
+        print(f"{number}, {population.name}: done", file=sys.stderr, flush=True)
     return tallies
 
 

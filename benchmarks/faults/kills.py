@@ -57,13 +57,10 @@ def in_peace(words: list[str], folder: Path) -> None:
 
 
 def undisturbed(sweeps: Sequence[list[str]], folder: Path) -> dict[str, pd.DataFrame]:
-    """Carry sweeps out in peace, print how long their cells were, and return their metrics."""
+    """Carry sweeps out in peace, and return their metrics."""
     folder.mkdir()
     for words in sweeps:
         in_peace(words, folder)
-    tables = [run.all_metrics() for run in Catalogue(folder / "results")]
-    seconds = pd.concat(tables).query("metric == 'fit_seconds'")["value"].median()
-    print(f"a cell fits for {seconds:.2f} s (median, undisturbed)", flush=True)
     return metrics(folder)
 
 
@@ -95,14 +92,6 @@ def words_of(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
     return ""
-
-
-def state_of(pid: int) -> str:
-    """Return what a process is doing and how many seconds it has computed, if it lives."""
-    with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return f"{fields[0]}, {sum(map(int, fields[11:13])) / os.sysconf('SC_CLK_TCK'):.1f} s"
-    return "ended by now"
 
 
 def left_over(folder: Path) -> list[Path]:
@@ -401,7 +390,7 @@ class Attack:
         for mark in [mark for mark, end in self.ended.items() if now > end + ALONE_S]:
             del self.ended[mark]
             for pid in marked(mark):
-                self._complain("processes that live on", [f"{state_of(pid)} {words_of(pid)}"])
+                self._complain("processes that live on", [words_of(pid)])
                 ended(pid)
 
     def _end_jobs(self) -> None:

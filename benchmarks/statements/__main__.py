@@ -1,6 +1,6 @@
 """Audit populations of which the truth is known: ``python -m benchmarks.statements``.
 
-Options are written name=value: ``kind=pair``, ``only=alike``, ``replications=100``, ``short=true``,
+Options are written name=value: ``only=pair``, ``replications=100``, ``short=true``,
 ``write=PAGE`` and ``workers=2``. Results do not depend on the number of workers. Each
 population is written when it has been audited: it replaces its row of the CSV file beside the page,
 and the page's tables are made of all rows that are there.
@@ -14,16 +14,15 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import command
-from benchmarks.statements.kinds import KINDS, populations
-from benchmarks.statements.page import line, rows_of
+from benchmarks.statements.kinds import populations
+from benchmarks.statements.page import rows_of
 from benchmarks.statements.page import write as write_rows
 from benchmarks.statements.simulate import Result, simulate
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError
 
 
 def main(
     short: bool = False,
-    kind: str = "",
     only: str = "",
     replications: int = 0,
     workers: int = 1,
@@ -34,28 +33,26 @@ def main(
     Parameters
     ----------
     short : fewer populations and audits: a minute.
-    kind : the only kind of audit. only : only populations whose name contains this.
+    only : only populations whose kind of audit, or name, contains this.
     replications : audits of each population, if not as many as it takes to be sure.
     workers : how many populations are audited at the same time.
     write : the page that is written; otherwise rows are printed.
     """
     if write and (short or replications):
         raise UserError("write= needs whole audits: leave short= and replications= out")
-    if kind and kind not in KINDS:
-        raise unknown_name("kind", kind, list(KINDS))
     asked = [
         place
-        for place, population in enumerate(populations(kind))
-        if (population.short or not short) and only in population.name
+        for place, population in enumerate(populations())
+        if (population.short or not short) and only in f"{population.kind}, {population.name}"
     ]
     results = []
-    audits = partial(_result, kind, replications=replications, short=short)
+    audits = partial(_result, replications=replications, short=short)
     with ProcessPoolExecutor(workers) as pool:
         for result in pool.map(audits, asked):
             results.append(result)
             if write:
                 write_rows(write, [result])
-            print(line(result), file=sys.stderr, flush=True)
+            print(f"{result.kind}, {result.name}: done", file=sys.stderr, flush=True)
     if not write:
         print(rows_of(results).to_string(index=False))
     for result in results:
@@ -66,9 +63,9 @@ def main(
     return not any(result.failed or result.amiss for result in results)
 
 
-def _result(kind: str, place: int, *, replications: int, short: bool) -> Result:
-    """Return what comes of the audits of the population at a place among those of a kind."""
-    return simulate(populations(kind)[place], replications=replications, short=short)
+def _result(place: int, *, replications: int, short: bool) -> Result:
+    """Return what comes of the audits of the population at a place among all."""
+    return simulate(populations()[place], replications=replications, short=short)
 
 
 if __name__ == "__main__":

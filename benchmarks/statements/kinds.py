@@ -506,9 +506,9 @@ DECLARED = yaml.safe_load(Path(__file__).with_name("populations.yaml").read_text
 
 
 @cache
-def populations(kind: str = "") -> Sequence[Population]:
-    """Return the populations of a kind of audit, or of all."""
-    return tuple(chain.from_iterable(map(_declared, [kind] if kind else KINDS)))
+def populations() -> Sequence[Population]:
+    """Return the populations of every kind of audit."""
+    return tuple(chain.from_iterable(map(_declared, KINDS)))
 
 
 def _declared(kind: str) -> Iterator[Population]:

@@ -50,13 +50,6 @@ def _percent(count: int, of: int) -> float:
     return round(100 * count / of, 1) if of else np.nan
 
 
-def line(result: Result) -> str:
-    """Return a result for a terminal, while others are awaited."""
-    rate = result.audits / max(result.seconds, 1e-9)
-    amiss = f" AMISS {len(result.amiss)}" * bool(result.amiss)
-    return f"{' | '.join(map(str, row_of(result).values()))} | {rate:.0f}/s{amiss}"
-
-
 def write(page: Path, results: Sequence[Result]) -> None:
     """Put populations into the CSV file beside a page, and make its tables of all."""
     path = page.with_suffix(".csv")

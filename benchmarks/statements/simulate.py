@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import isnan
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -277,7 +276,7 @@ class Population:
 
     Attributes
     ----------
-    kind : of the audit, as ``kind=`` names it. name : what tables call it.
+    kind : of the audit. name : what tables call it.
     draw : takes a generator to a sample of them. truth : computes what is true of them.
     short : whether a short run has it.
     """
@@ -299,7 +298,7 @@ class Result:
     there, found : sizeable differences that there were in all audits, and those that were found.
     gaps, gaps_found, alone : the gaps among them where labels alone are tested too; what was found
         of them, and what labels alone find.
-    amiss : where pages contradict themselves. seconds : that it all took.
+    amiss : where pages contradict themselves.
     """
 
     kind: str
@@ -313,7 +312,6 @@ class Result:
     gaps_found: int = 0
     alone: int = 0
     amiss: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
     @property
     def share(self) -> float:
@@ -351,7 +349,7 @@ def simulate(
     fixed = replications or SHORT * short
     generator = rng(0, "statements", population.kind, population.name)
     truth = population.truth()
-    result, began = Result(population.kind, population.name), perf_counter()
+    result = Result(population.kind, population.name)
     for look in [fixed] if fixed else LOOKS:
         for number in range(result.audits, look):
             sample = population.draw(generator)
@@ -360,7 +358,7 @@ def simulate(
                 result.amiss += _page(sample)
         if result.failed or not result.unsettled:
             break
-    return replace(result, amiss=list(dict.fromkeys(result.amiss)), seconds=perf_counter() - began)
+    return replace(result, amiss=list(dict.fromkeys(result.amiss)))
 
 
 def _audit(sample: Sample, truth: Truth, result: Result) -> None:

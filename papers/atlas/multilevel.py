@@ -47,15 +47,11 @@ class _Multilevel:
     centres : (S, P, 1 + q) means of the mean and the slopes given all else, in S draws; given the
         rest they are normal.
     errors : (S, P, 1 + q) their standard deviations given all else.
-    effects : (P, T) posterior means of the difference on each data set.
-    effect_errors : (P, T) their posterior standard deviations.
     families : (P,) numbers of families that each difference was measured on.
     """
 
     centres: Floats
     errors: Floats
-    effects: Floats
-    effect_errors: Floats
     families: Codes
 
     @property
@@ -111,14 +107,10 @@ def fit(
     for step in range(_WARMING + 2 * draws):
         sampler.sweep()
         if step >= _WARMING and step % 2:
-            kept.append((sampler.centre, sampler.error, sampler.effects))
+            kept.append((sampler.centre, sampler.error))
     scale = size[:, None]
-    centres, errors, effects = map(np.stack, zip(*kept, strict=True))
-    means, sds = (
-        np.where(measured.known, values * scale, np.nan)
-        for values in (effects.mean(axis=0), effects.std(axis=0))
-    )
-    return _Multilevel(centres * scale, errors * scale, means, sds, measured.families)
+    centres, errors = map(np.stack, zip(*kept, strict=True))
+    return _Multilevel(centres * scale, errors * scale, measured.families)
 
 
 _SMALLEST = 1e-9  # a difference that is this small everywhere is none
@@ -154,7 +146,6 @@ class _Sampler:
     coefficients : (P, Q) the current mean and slopes.
     centre, error : (P, Q) the mean and standard deviation that they were drawn with.
     spread, share : (P,) the current kappa, and the families' share of it.
-    effects : (P, T) the current difference on each data set.
     noise : (P, T) the current variance of one split.
     """
 
@@ -182,7 +173,6 @@ class _Sampler:
         self.error = np.ones_like(self.centre)
         self.spread = np.full(n_differences, 0.7)
         self.share = np.full(n_differences, 0.5)
-        self.effects = self.means.copy()
         self.noise = self.split_variance.copy()
 
     def sweep(self) -> None:
@@ -301,8 +291,8 @@ class _Sampler:
         task_residual = residual - family_effect
         task_normal = self.known * np.sqrt(task) * task_residual / variance / task_precision
         task_normal += self.generator.standard_normal(task_normal.shape) / np.sqrt(task_precision)
-        self.effects = expected + family_effect + np.sqrt(task) * task_normal
-        squared_error = (self.means - self.effects) ** 2 / self.inflation
+        effects = expected + family_effect + np.sqrt(task) * task_normal
+        squared_error = (self.means - effects) ** 2 / self.inflation
         rate = (self.freedom * self.split_variance + self.known * squared_error) / 2
         self.noise = rate / self.generator.standard_gamma((self.freedom + self.known) / 2)
 

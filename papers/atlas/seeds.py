@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from fairbench.components.papers.atlas.multilevel import fit
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats
 from fairbench.metrics.registry import label
 from fairbench.reporting.group_tables import sentence_of
 from fairbench_rank.approaches import ApproachValues, MeasuredDifferences
@@ -33,9 +32,8 @@ class _SeedComparison:
     ----------
     repeats : how many splits a task has of each.
     table : a row per metric, task and approach: the difference by the ``first`` and the ``second``
-        seed, and the chance of two so far apart if they measured the same: ``corrected`` for
-        overlapping splits, and of the second's distance from the ``band`` that the model of all
-        tasks has for this one.
+        seed, and the ``chance`` of two so far apart if they measured the same, corrected for
+        overlapping splits.
     """
 
     first: int
@@ -44,14 +42,15 @@ class _SeedComparison:
     reference: str
     table: pd.DataFrame
 
-    def share(self, column: str) -> float:
+    @property
+    def share(self) -> float:
         """Return the share of differences that lie within their 95 % interval."""
-        return float((self.table[column] > 1 - LEVEL).mean())
+        return float((self.table["chance"] > 1 - LEVEL).mean())
 
     @property
     def surely_apart(self) -> pd.DataFrame:
         """Return the differences that the seeds surely disagree on, all at once (Bonferroni)."""
-        return self.table[self.table["corrected"] * len(self.table) <= 1 - LEVEL]
+        return self.table[self.table["chance"] * len(self.table) <= 1 - LEVEL]
 
 
 def compared_seeds(
@@ -74,13 +73,7 @@ def compared_seeds(
         # What is 0 in every split of both tells nothing.
         moving = (one.variances > 0) | (other.variances > 0) | (one.means != other.means)
         both = np.asarray(one.known & other.known & moving)
-        posterior = fit(one, generator=rng(0, "seeds", metric), draws=300)
-        apart = one.means - other.means
-        of_effects = (posterior.effect_errors**2, np.full(both.shape, np.inf))
-        chances = {
-            "corrected": chance_apart(apart, _errors(one), _errors(other)),
-            "band": chance_apart(posterior.effects - other.means, of_effects, _errors(other)),
-        }
+        chance = chance_apart(one.means - other.means, _errors(one), _errors(other))
         named = [f"{row['dataset']} by {row['protect']}" for row in values.about_tasks]
         columns = {
             "metric": metric,
@@ -88,8 +81,8 @@ def compared_seeds(
             "approach": [values.names[approach] for approach in np.nonzero(both)[0]],
             "first": one.means[both],
             "second": other.means[both],
+            "chance": chance[both],
         }
-        columns |= {name: chance[both] for name, chance in chances.items()}
         rows.append(pd.DataFrame(columns))
     return _SeedComparison(
         first=own[0],
@@ -137,15 +130,12 @@ def lines_of(found: _SeedComparison) -> Iterator[str]:
     tasks = pluralise(table["task"].nunique(), "task", "tasks")
     approaches = pluralise(table["approach"].nunique(), "approach", "approaches")
     yield _tell("drawn", found=found, tasks=tasks, approaches=approaches)
-    share = found.share("corrected")
-    as_expected = "that is so" if share >= LEVEL else "that is not so"
+    as_expected = "that is so" if found.share >= LEVEL else "that is not so"
     apart = found.surely_apart
     named = "; ".join(
         f"{row.approach} on {row.task}, {label(str(row.metric))}: {row.first:.4f} and "
         f"{row.second:.4f}"
         for row in apart.itertuples()
     )
-    shares = {"share": share, "band": found.share("band"), "as_expected": as_expected}
-    told = {"count": len(table), "apart": len(apart), "named": f": {named}" * bool(named)}
-    for name in ("agree", "band", "apart"):
-        yield _tell(name, found=found, **shares, **told)
+    yield _tell("agree", found=found, count=len(table), as_expected=as_expected)
+    yield _tell("apart", apart=len(apart), named=f": {named}" * bool(named))

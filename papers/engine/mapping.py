@@ -64,7 +64,7 @@ class Paper:
     figures : figure -> its ``experiment`` and what of it is to ``draw``, or the ``function`` of the
         paper's folder that draws it, as ``papers.PAPER.MODULE:FUNCTION``, and a ``sentence``.
     quick : the ``repeats`` and ``datasets`` of a quick look, the values of other options that its
-        sweeps ``vary``, and experiments that it is to ``leave_out``; or ``sweeps: false``.
+        sweeps ``vary``, and experiments that it is to ``leave_out``.
     folder : the paper's own, where it keeps numbers of ours.
     """
 

@@ -76,11 +76,9 @@ def _sweeps(paper: Paper, experiments: Sequence[str], effort: Effort) -> Iterato
 
     A quick look has few repeats, and of each sweep the data sets that the paper's mapping calls
     quick, where it has any of them, and the values of other options that it names; experiments
-    that it names are left out, or all where it says so.
+    that it names are left out.
     """
     quick = {} if effort is Effort.WHOLE else paper.quick
-    if not quick.get("sweeps", True):
-        return
     presets, left_out = Presets(), quick.get("leave_out", ())
     for name in dict.fromkeys(name for name in experiments if name not in left_out):
         words = [f"experiment={name}"]

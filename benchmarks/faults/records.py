@@ -525,7 +525,7 @@ REMEMBERED: tuple[Any, ...] = (tables.read_people, tables._rows)
 
 def command_of(line: str, run: str, first: str, second: str) -> list[str]:
     """Return the words of a command on a run, or on two."""
-    named = {"RUN": run, "A": first, "B": second, "in_use=RUN": f"in_use={run}"}
+    named = {"RUN": run, "A": first, "B": second}
     return [named.get(word, word) for word in line.split()]
 
 

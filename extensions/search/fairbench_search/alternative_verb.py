@@ -4,7 +4,7 @@ Candidates are drawn independently from a distribution that is stated: learners,
 their options and thresholds. conf/alternative.yaml says which, and words such as
 learner=logistic_regression,xgboost, intervention=none,reweighing or
 "learner.C=tag(log,interval(0.01,10))" say otherwise, as for fairbench tune. The model in use is a
-logistic regression unless in_use= names another, by its words or as a run.
+logistic regression unless in_use= names another, by its words.
 
 Of the candidates whose error on the validation rows is at most error_margin= above that of the
 model in use, the one with the smallest gap is chosen. Both are then judged on the test rows, which
@@ -38,10 +38,8 @@ from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
 from fairbench.core.text import said
 from fairbench.data.dataset import Task
-from fairbench.experiments.configuration import Presets, check_files_named
 from fairbench.experiments.execute import plan_run, prepared
 from fairbench.reporting.document.writing import check_forms
-from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import TUNING
 from fairbench_search import alternative as comparison
 from fairbench_search.alternative import COMPONENTS
@@ -70,8 +68,8 @@ class _AlternativeOptions(cli.Page, cli.Results):
     words : The data set and what is drawn, as for fairbench tune.
     error_margin : By how much the error rate may be above that of the model in use.
     minimise : The gap between groups that is to be smaller.
-    in_use : The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished
-        run. By default a logistic regression.
+    in_use : The model in use: words such as [learner=xgboost,learner.max_depth=4]. By default a
+        logistic regression.
     without_group : Leave out what needs a person's group at prediction time.
     trials : How many candidates are drawn at most.
     cpu_seconds : After how many CPU seconds of fitting no further candidate is begun.
@@ -83,7 +81,7 @@ class _AlternativeOptions(cli.Page, cli.Results):
     words: tuple[tuple[str, str], ...] = option((), argument="NAME=VALUE", pairs=lambda name: True)
     error_margin: float = option(0.005, least=0, share=True)
     minimise: str = option("statistical_parity", shown="METRIC")
-    in_use: tuple[str, ...] = option((), shown="[NAME=VALUE,...]|RUN")
+    in_use: tuple[str, ...] = option((), shown="[NAME=VALUE,...]")
     without_group: bool = option(False)
     trials: int = option(100, least=1)
     cpu_seconds: float | None = option(None, above=0)
@@ -100,7 +98,6 @@ def _alternative(options: _AlternativeOptions) -> int:
     fairbench alternative dataset=german error_margin=0.005
     fairbench alternative dataset=adult learner=xgboost in_use=learner=xgboost trials=40
     fairbench alternative dataset=german minimise=equal_opportunity without_group=true
-    fairbench alternative dataset=adult in_use=3f2a error_margin=0.01
     """
     from fairbench.cli.verbs.run import set_up_process
 
@@ -252,13 +249,11 @@ class _Request:
 
         Raises
         ------
-        UserError : words that say something else, or a run of other data.
+        UserError : words that say something else.
         """
         words = self.options.in_use
         stated = dict(word.split("=", 1) for word in words if "=" in word)
-        if len(words) == 1 and not stated:
-            stated = self._parts_of_run(words[0])
-        elif len(stated) < len(words):
+        if len(stated) < len(words):
             raise refusal("in_use_unclear", words=",".join(words))
         for name, text in stated.items():
             if not _is_of_model(name):
@@ -272,17 +267,6 @@ class _Request:
                 raise UserError(f"in_use: {reason}")
             chosen = {"method": family.choices["method"], **chosen}
         return {name: chosen[name] for name in (*COMPONENTS, *chosen)}
-
-    def _parts_of_run(self, name: str) -> dict[str, str]:
-        """Return the components and options of the model of a finished run."""
-        run = Catalogue(self.options.results).one(name)
-        data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
-        if (of_run := run.choices["dataset"]) != data:
-            raise refusal("run_of_other_data", name=name, of_run=of_run, data=data)
-        chosen = {group: run.choices[group] for group in COMPONENTS}
-        words = Presets().overrides(run)  # only those that differ from the defaults
-        check_files_named(run, COMPONENTS, self._options)
-        return chosen | {k: text for k, text in words.items() if _is_of_model(k)}
 
 
 def _is_of_model(name: str) -> bool:

@@ -148,23 +148,13 @@ def _rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
 
 
 def _scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
-    """Yield how far labels are from every group's scores, and the rows until a ``drift`` by 0.05.
-
-    ``value`` is the mean of ``labels`` less their scores, with ``lower`` and ``upper``.
-    """
+    """Yield every group's mean of ``labels`` less their scores, with ``lower`` and ``upper``."""
     now = sums_now(state)
-    marks = state.marks
     for scores in quantities(state)[1]:
         (sums,) = scores.of(now[scores.attribute])
-        drift = NEVER
         value, lower, upper = map(float, Sums(*sums).limits(log_evidence_needed(scores.risk)))
-        size, _, squares = sums.tolist()
-        if size:
-            reach = float(log_evidence_needed(scores.risk, len(marks)))
-            labels = sequences.labels_until_above(value + BEYOND, squares / size, upper, reach)
-            drift = labels * marks[-1].row / size
-        which = {"scores": scores.name, "attribute": scores.attribute, "labels": size}
-        yield {**which, "value": value, "lower": lower, "upper": upper, "drift": drift}
+        which = {"scores": scores.name, "attribute": scores.attribute, "labels": float(sums[0])}
+        yield {**which, "value": value, "lower": lower, "upper": upper}
 
 
 # A watch as a document: its alarms, every gap, rate and score by now, and their history.
@@ -198,7 +188,7 @@ def watch_document(state: WatchState, before: WatchState | None) -> model.Docume
         [
             model.Section("Gaps, and how late an alarm may be", [gap_table]),
             model.Section("History of gaps", [_history(gaps, state)]),
-            *([model.Section("Scores", [_score_table(scores)])] if scores else []),
+            *([model.Section("Scores", [named_table(_PAGE, "scores", scores)])] if scores else []),
             model.Section("Rates by group", [_rate_table(rates, state.options.rate_names)]),
         ],
         model.Verdict(can, cannot, basis, alarms),
@@ -308,12 +298,6 @@ def _chart(gap: str, state: WatchState) -> str:
             height = np.interp(place, rows, value)
             series.append(Series("", place, height, ORANGE, shape=1, filled=True, hint=said))
     return chart([Panel(series, "rows", "gap", from_zero="x")])[0]
-
-
-def _score_table(rows: Sequence[Mapping[str, Any]]) -> model.Table:
-    """Return the table of how far labels are from the scores of each group."""
-    shown = [{**row, "found_in": _rows(row["drift"])} for row in rows]
-    return named_table(_PAGE, "scores", shown, beyond=BEYOND)
 
 
 def _rate_table(rates: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> model.Table:

@@ -452,22 +452,6 @@ def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
     return np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
 
 
-def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:
-    """Return the number of values after which a mean above a bound is found, with expected sums.
-
-    Parameters
-    ----------
-    mean : the mean of the values.
-    square : the mean of their squares.
-    bound : the bound.
-    needed : the logarithm of the evidence, as in :meth:`Sums.limits`.
-    """
-    size = np.geomspace(1, 1e8, 4000)
-    evidence = log_evidence_above(Sums(size, size * mean, size * square), bound)
-    reached = np.flatnonzero(evidence >= needed)
-    return float(size[reached[0]]) if mean > bound and len(reached) else float("inf")
-
-
 # Intervals of all rows and of the rows since each mark, all of which hold no matter when you look.
 #
 # One risk buys the whole family. While all of it holds, a quantity has surely changed where its

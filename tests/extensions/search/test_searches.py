@@ -322,18 +322,6 @@ def test_enough_ends_the_search_before_the_most_that_is_allowed(tmp_path):
     assert page["search"]["ended"] == "worth" and len(log) == 2
 
 
-def test_a_finished_run_can_be_the_model_in_use(tmp_path):
-    words = ["dataset.n_samples=240", "tracking=none", "figures=false", f"results={tmp_path}"]
-    apart = ["split=tuning", "split.repeats=1", "split.validation=0.25"]
-    assert main(["run", *words, *apart, "learner.max_depth=2"]) == 0  # xgboost, the usual learner
-    (run,) = Catalogue(tmp_path)
-    _, page, log = asked(tmp_path, f"in_use={run.id}", "trials=1")
-    assert page["runs"][0] == run.id
-    assert log[0]["what"] == (
-        "learner=xgboost intervention=none method=binomial_nll learner.max_depth=2"
-    )
-
-
 REFUSED = {
     "nothing": (["error_margin=0.01"], "nothing to search is named, such as dataset=german"),
     "gap": (["minimise=disparate_impact"], "unknown gap 'disparate_impact'"),
@@ -346,7 +334,7 @@ REFUSED = {
     "regression": (["dataset=simulated_regression"], "has no binary target"),
     "in use": (["in_use=[dataset=adult]"], "in_use: 'dataset=adult' is no part of a model"),
     "two in use": (['in_use=["learner.C=interval(1,2)"]'], "has several values: one is in use"),
-    "mixed": (["in_use=[learner=xgboost,abc]"], "is neither words such as learner=xgboost nor"),
+    "mixed": (["in_use=[learner=xgboost,abc]"], "abc]: write words such as learner=xgboost"),
     "weights": (["evaluator.weights=true"], "has no survey weights"),
 }
 

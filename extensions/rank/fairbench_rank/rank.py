@@ -214,10 +214,8 @@ def _rank_document(
     files = {}
     for answer in rankings:
         score = answer.scores.score
-        pair = [vars(answer.difference(*options.pair))] if options.pair else []
         parts: dict[str, list[model.Block]] = {
             "Ranks": [rank_table(answer, title=f"Ranks by {score}")],
-            " and ".join(options.pair): [_pair_table(answer, pair)] if pair else [],
             "What is not resolved": _open_questions(answer, table),
             "Pairs": [_pairs(answer)],
         }

@@ -248,13 +248,7 @@ def answers(
     Parameters
     ----------
     most_planned : the most pairs for which there is a plan.
-
-    Raises
-    ------
-    UserError : a method of ``pair=`` that is not there.
     """
-    for name in options.pair:
-        check_choice("method", name, table.methods)
     units, of_score = units_of(table, options), error_rate / len(table.scores)
     rankings = [_rank_by(table, scores, options, units, of_score) for scores in table.scores]
     return [replace(each, plans=[*_plans(each, units, most_planned)]) for each in rankings]

@@ -479,7 +479,6 @@ class RankOptions(TablePart):
     crashed : What an empty or NaN score counts as: the worst score of any method on that task,
         left-out, or a number. Without it such tables are refused.
     mean : What has equal weight in a mean: each family, or each task (with item=, each question).
-    pair : Two methods whose difference is shown by itself.
     seed : The seed of random draws.
     out : The folder of the page and the JSON.
     """
@@ -501,7 +500,6 @@ class RankOptions(TablePart):
     epsilon: float | None = option(None, least=0)
     crashed: str = option("", shown="worst|left-out|NUMBER")
     mean: str = option(FAMILIES, choices=(FAMILIES, TASKS))
-    pair: tuple[str, ...] = option((), shown="[METHOD,METHOD]")
     seed: int = option(0, least=0)
     out: str = option("", shown="FOLDER")
 
@@ -514,8 +512,6 @@ class RankOptions(TablePart):
         ways, scores = len(self.better), len(self.score)
         if ways > 1 and ways != scores:
             raise _refusal("directions", ways=ways, scores=scores)
-        if self.pair and len(set(self.pair)) != 2:
-            raise _refusal("two_methods")
         if self.crashed not in ("", WORST, LEFT_OUT) and not is_number(self.crashed):
             raise _refusal("no_crash", crashed=self.crashed)
 

@@ -55,6 +55,8 @@ def test_ranks_are_those_of_the_truth_where_it_is_plain(tmp_path):
     difference = report.difference("m0", "m3")
     assert difference.verdict == "worse" and difference.upper < 0
     assert report.difference("m3", "m0").lower == pytest.approx(-difference.upper)
+    with pytest.raises(UserError, match="unknown method 'm9'"):
+        report.difference("m0", "m9")
     assert len(report.findings) == 6
     for row in report.findings.itertuples():
         one = report.difference(row.first, row.second)
@@ -163,8 +165,6 @@ REFUSED = {
     "a blank name": (lambda table: table.replace("m0", " "), {}, "the cell is empty"),
     "no rows": (lambda table: table.iloc[:0], {}, "no rows below the header"),
     "a family of two": (lambda table: table.assign(family=table.index // 12), {}, "a task has one"),
-    "a pair of one": (lambda table: table, {"pair": ["m0", "m0"]}, "two different methods"),
-    "an unknown method": (lambda table: table, {"pair": ["m0", "m9"]}, "unknown method 'm9'"),
     "a wrong direction": (lambda table: table, {"better": "up"}, "must be higher or lower"),
     "a wrong crash": (lambda table: table, {"crashed": "zero"}, "worst, left-out or a number"),
     "a margin below 0": (lambda table: table, {"epsilon": -1}, "at least 0"),
@@ -207,9 +207,8 @@ def test_what_is_surely_near_the_best_lies_within_every_interval():
 def test_a_command_prints_and_writes_what_python_returns(tmp_path, capsys):
     frame, folder = scores(3, 10), tmp_path / "scores-rank"
     frame.to_csv(tmp_path / "scores.csv", index=False)
-    assert main(["rank", str(tmp_path / "scores.csv"), "score=accuracy", "pair=[m0,m1]"]) == 0
+    assert main(["rank", str(tmp_path / "scores.csv"), "score=accuracy"]) == 0
     assert "3 methods on 10 tasks" in capsys.readouterr().out
-    assert "m0 and m1" in (folder / "rank.html").read_text()
     assert {path.name for path in folder.iterdir()} == {"rank.html", "rank.json", "pairs.csv"}
     ranks = pd.DataFrame(json.loads((folder / "rank.json").read_text())["scores"][0]["ranks"])
     table = fairbench.rank(frame, score="accuracy").table

@@ -314,9 +314,9 @@ MAPS_ACTIVE: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 RANDOM, TOP_TWO, THOMPSON = "random", "top_two", "thompson"
 
 
-# What the labels of R pools are worth, successes and sizes by group (R, G), with the help of scores
-# (``helped``) and without (``alone``); and the group that looks ``worst`` of the former, (R, 1).
-Counted: TypeAlias = Mapping[str, Any]
+# What the labels of R pools are worth, successes and sizes by group (R, G), with the help of
+# scores; and the group that looks worst, (R, 1).
+Counted: TypeAlias = tuple[Sequence[Floats], Codes]
 
 
 def _labelling(map: str, labels: int, strategy: str, pleased: bool) -> Setting:
@@ -345,15 +345,13 @@ def _draw(population: Setting, replications: int, draw: Random) -> Sample:
     pools = _labelled_active(population, pools, draw)
     rates = [registry.accuracy]
     helped = [of[0] for of in _in_blocks(pools, lambda rows: rows.effective_counts(rates))]
-    alone = [of[0].astype(float) for of in counts_alone(pools, rates)]
     with np.errstate(invalid="ignore"):
         value = helped[0] / helped[1]
     worst = np.where(np.isnan(value), np.inf, value).argmin(axis=1)[:, None]
-    counted = {"helped": helped, "alone": alone, "worst": worst}
     chance = special.expit(slopes * special.logit(grid)[:, None] + shifts)
     truth = np.where(grid[:, None] > 0.5, chance, 1 - chance).mean(axis=0)
     every = np.broadcast_to(truth, value.shape)
-    return Sample(counted, {OF_ALL: every, OF_FOUND: np.take_along_axis(every, worst, 1)})
+    return Sample((helped, worst), {OF_ALL: every, OF_FOUND: np.take_along_axis(every, worst, 1)})
 
 
 def _labelled_active(population: Setting, pools: Pools, draw: Random) -> Pools:
@@ -401,27 +399,25 @@ OF_ALL, OF_FOUND = "accuracy of every group", "accuracy of the group that looks 
 
 def _searched(data: Counted, _: Random, *, limits: Callable[..., Limits]) -> Ends:
     """Return intervals that are corrected for the search for the worst group."""
-    levels = LEVEL, together(LEVEL, data["alone"][0].shape[1])
-    return _ends(data, *(limits(*data["helped"], level=level) for level in levels))
+    helped, worst = data
+    levels = LEVEL, together(LEVEL, helped[0].shape[1])
+    return _ends(worst, *(limits(*helped, level=level) for level in levels))
 
 
-def _unsearched(data: Counted, _: Random, *, of: str) -> Ends:
-    """Return uncorrected intervals, with the help of scores (``helped``) or without (``alone``)."""
-    limits = rate_limits(*data[of], level=LEVEL)
-    return _ends(data, limits, limits)
+def _unsearched(data: Counted, _: Random) -> Ends:
+    """Return uncorrected intervals."""
+    helped, worst = data
+    limits = rate_limits(*helped, level=LEVEL)
+    return _ends(worst, limits, limits)
 
 
-def _ends(data: Counted, single: Limits, all_together: Limits) -> Ends:
+def _ends(worst: Codes, single: Limits, all_together: Limits) -> Ends:
     result = found_limits(single, all_together, lowest=True)
-    lower, upper = (np.take_along_axis(each, data["worst"], 1) for each in result[1:])
+    lower, upper = (np.take_along_axis(each, worst, 1) for each in result[1:])
     return {OF_ALL: single, OF_FOUND: (lower, upper)}
 
 
 _FIXED, _ANY = (partial(_searched, limits=limits) for limits in (rate_limits, sequence_limits))
-_BESIDE = {
-    "uncorrected": partial(_unsearched, of="helped"),
-    "labelled rows": partial(_unsearched, of="alone"),
-}
 
 
 # The family of intervals that are looked at all along a run of labels.
@@ -532,13 +528,13 @@ FAMILIES = (
         "active_labels",
         lambda: starmap(_labelling, product(MAPS_ACTIVE, (50, 100, 300), _STRATEGIES, (False,))),
         _draw,
-        {"ours": _FIXED, "any stopping time": _ANY, **_BESIDE},
+        {"ours": _FIXED, "any stopping time": _ANY, "uncorrected": _unsearched},
     ),
     Family(
         "stopped_labels",
         lambda: [_labelling(name, 300, TOP_TWO, True) for name in MAPS_ACTIVE],
         _draw,
-        {"ours": _ANY, "fixed number": _FIXED, **_BESIDE},
+        {"ours": _ANY, "fixed number": _FIXED, "uncorrected": _unsearched},
     ),
     Family(
         "along_the_run",

@@ -35,7 +35,8 @@ from fairbench.core.text import csv_text, is_number, visible
 from fairbench.results.record import FILES
 from fairbench.results.runs import Run, stored, write_stored
 
-PLAIN, CANARY, COMPUTED = "plain", "what-a-variable-holds", "42042"
+HARMLESS = ("plain", "")
+CANARY, COMPUTED = "what-a-variable-holds", "42042"
 TRACEBACK = "Traceback:"
 PARTS: tuple[str, ...] = (*HOSTILE, *LISTED["markup"])
 AUDIT = ("target=y", "score=s", "formats=[html,json,latex,markdown,word]")
@@ -228,12 +229,12 @@ def _run(text: str) -> set[str]:
 def looked(whole: Path, number: int, worker: int, workers: int) -> Total:
     """Look at every so many-th text, each in a copy of the folder; count what is interpreted.
 
-    What a surface of a harmless text has, it may have of others.
+    What a surface of harmless texts has, it may have of others.
     """
     os.environ["TEXT_CANARY"] = CANARY
     usual, counts = dict[str, set[str]](), Total()
-    for seed in [-1, *range(worker, number, workers)]:
-        text = PLAIN if seed < 0 else hostile_text(seed)
+    for seed in [-2, -1, *range(worker, number, workers)]:
+        text = HARMLESS[seed] if seed < 0 else hostile_text(seed)
         with tempfile.TemporaryDirectory() as name:
             place = Place(Path(shutil.copytree(whole, Path(name) / "place")))
             for function in REMEMBERED:

@@ -32,11 +32,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.faults.browser import Seen
 from benchmarks.faults.commands import LISTED, Total, ended_well, obeyed, warm
 from benchmarks.measure import ROOT
 from fairbench.core.text import csv_text, read_csv, visible
-from fairbench.data.groups import MOST_GROUPS
 from fairbench.evaluation.table import VALUE, values_of
 from fairbench.results.runs import Run
 
@@ -333,14 +331,13 @@ def tried(cases: Sequence[Case], root: Path) -> Iterator[Trial]:
 
 @dataclass
 class Trial:
-    """One table, given to every verb: by which it was taken, its pages, and what was wrong."""
+    """One table, given to every verb: by which it was taken, and what was wrong."""
 
     case: Case
     folder: Path
     file: str
     taken: dict[str, bool] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
-    page: Path | None = None
 
     def carry_out(self) -> None:
         """Give it to every verb, and note what came of it."""
@@ -401,7 +398,6 @@ class Trial:
 
     def _audited(self) -> None:
         """Compare an audit's JSON with the rows that were written."""
-        self.page = self.folder / "out" / "audit.html"
         data = json.loads((self.folder / "out" / "audit.json").read_text(encoding="utf-8"))
         if "sizes" in data:
             metrics = pd.DataFrame(data["metrics"])
@@ -468,19 +464,3 @@ def _guarded(text: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def judged(seen: Seen, case: Case, *, policy: bool) -> Iterator[str]:
-    """Yield what is wrong with the page of an audit: what ran, and what cannot be read."""
-    kind = "with its policy" if policy else "without a policy"
-    if seen.hacked or not seen.title.startswith("Audit of "):
-        yield f"a script ran {kind}: {seen.title}"
-    if seen.odd:
-        yield f"elements {kind}: {seen.odd}"
-    if seen.said:
-        yield f"said {kind}: {seen.said}"
-    text = " ".join(seen.text.split())
-    # Of many groups the page names those that differ; all are in the JSON.
-    for label in case.groups if len(case.groups) <= MOST_GROUPS else ():
-        if " ".join(visible(label).split()) not in text:
-            yield f"{label[:60]!r} cannot be read"

@@ -321,7 +321,7 @@ def _audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
 # Many groups, estimated together.
 
 FEWEST_ROWS = 10  # of a group that gaps are taken between
-_MOST = 40  # groups that are shown
+_MOST, _MOST_UNKNOWN = 40, 10
 _TABLE = "groups.csv"
 WITHIN, BEYOND, UNSURE = "within", "beyond", "open"  # epsilon of everyone
 _CERTAIN = 0.95  # the probability with which that is said
@@ -554,29 +554,35 @@ def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> list[str]:
 def _sections(
     frame: pd.DataFrame, rates: Sequence[Row], direction: Direction, epsilon: float
 ) -> list[doc.Section]:
-    """Return the sections on everyone, and on groups that stand out, drawn on one scale."""
+    """Return the sections on everyone, on groups that stand out, and on those least is known of."""
     from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
-    flagged = frame.assign(**from_everyone)[frame["unlike_everyone"]]
+    differences = frame.assign(**from_everyone)
+    flagged = differences[frame["unlike_everyone"]]
     flagged = flagged.iloc[np.lexsort([-flagged["pooled"].abs(), flagged["adjusted"]])]
+    least_known = differences.iloc[np.argsort(frame["lower"] - frame["upper"], kind="stable")]
     title = f"{count(len(flagged))} rates of groups"
     if len(flagged) > _MOST:
         title += f"; the {count(_MOST)} surest are shown"
     stand_out: doc.Block = doc.Paragraph("No group is flagged as unlike everyone else in any rate.")
     if len(flagged):
-        flagged = flagged.head(_MOST)
-        intervals = flagged[["lower", "pooled", "upper"]].itertuples(index=False, name=None)
-        rate = flagged["rate"].map(direction.rate_name)
-        shown = flagged.assign(rate=rate, bar=bars(list(intervals), epsilon))
-        groups = shown.to_dict("records")
-        stand_out = named_table("many", "groups", groups, shown=title, epsilon=epsilon)
+        stand_out = _groups(flagged.head(_MOST), direction, epsilon, title)
+    unknown = _groups(least_known.head(_MOST_UNKNOWN), direction, epsilon, "")
     rows = [{**row, "rate": direction.rate_name(row["rate"])} for row in rates]
     everyone = named_table("many", "everyone", rows, epsilon=epsilon, fewest=FEWEST_ROWS)
     note = doc.Paragraph(f"Every group and rate, {count(len(frame))} rows: {_TABLE}.", "note")
     return [
         doc.Section("Everyone, and how far groups are from it", [everyone]),
         doc.Section("Groups that stand out", [stand_out]),
+        doc.Section("Groups of which least is known", [unknown]),
         doc.Section("", [note]),
     ]
+
+
+def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str) -> doc.Table:
+    """Return the table of some groups, with their pooled intervals drawn on one scale."""
+    intervals = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
+    shown = rows.assign(rate=rows["rate"].map(direction.rate_name), bar=bars(intervals, epsilon))
+    return named_table("many", "groups", shown.to_dict("records"), shown=title, epsilon=epsilon)
 
 
 AUDITS = {question.PROXY: _audit_proxy, question.MANY: _audit_many}

@@ -488,6 +488,6 @@ def _gap_chart(
     top = max(2 * bound, *(gap.upper for gap in gaps))
     top = ceil(10 * top) / 10 if gaps[0].is_share else top
     title = "The gap of every attribute, and the tolerance"
-    svg = forest("", rows, span=(0.0, top), band=(0.0, bound))
+    svg = forest("", [rows], span=(0.0, top), band=(0.0, bound))
     caption = _said("chart", in_one=in_one, bound=bound)
     return doc.Figure(title, [svg], caption=caption, name="gaps")

@@ -38,6 +38,7 @@ PANEL = _LEFT + _WIDTH + _RIGHT  # of a panel with its axes
 _ROW = 16  # of the key
 _KEY_WIDTH = 54  # letters
 _ESTIMATE = 30  # of a name and its interval
+_BETWEEN = 6  # space between two parts of a forest plot
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
     "M-3.6 -3.6h7.2v7.2h-7.2z",
@@ -215,7 +216,7 @@ Estimate: TypeAlias = tuple[str, float, float, float]
 
 def forest(
     title: str,
-    estimates: Sequence[Estimate],
+    parts: Sequence[Sequence[Estimate]],
     *,
     span: tuple[float, float],
     mark: float = NAN,
@@ -226,7 +227,7 @@ def forest(
 
     Parameters
     ----------
-    estimates : names with value, lower and upper.
+    parts : names with value, lower and upper; a line separates two parts.
     span : the lower and the upper limit of the scale.
     mark : the value at which a dashed line is drawn; NaN for none.
     band : the limits of a shaded band; None for none.
@@ -240,15 +241,20 @@ def forest(
         return left + width * min(max((value - low) / (high - low), 0), 1)
 
     start = top = 22 if title else 4
-    bottom = start + _ESTIMATE * len(estimates)
+    bottom = start + _ESTIMATE * sum(map(len, parts)) + _BETWEEN * (len(parts) - 1)
     elements = [f'<text x="{left}" y="14" class="title">{escape(title)}</text>'] if title else []
     if band is not None:
         first, last = map(place_of, band)
         size = f'width="{last - first:.1f}" height="{bottom - start}"'
         elements.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
-    for estimate in estimates:
-        elements += _estimate(estimate, place_of, top, decimals)
-        top += _ESTIMATE
+    for index, part in enumerate(parts):
+        if index:
+            y = top + 3
+            elements.append(f'<line class="grid" x1="0" x2="{PANEL}" y1="{y}" y2="{y}"/>')
+            top += _BETWEEN
+        for estimate in part:
+            elements += _estimate(estimate, place_of, top, decimals)
+            top += _ESTIMATE
     if not isnan(mark):
         x = place_of(mark)
         dashes = f'x1="{x:.1f}" x2="{x:.1f}" y1="{start}" y2="{top}"'

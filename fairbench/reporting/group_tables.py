@@ -162,10 +162,15 @@ def where_all_is(metrics: pd.DataFrame) -> Paragraph:
     return Paragraph(f"All {count(len(metrics))} metrics are in the JSON of this report.", "note")
 
 
-def group_line(name: str, g: int, x: Floats, y: Limits) -> Series:
-    """Return the marked line of the g-th group, with a band of its intervals."""
-    band = (y.value - y.lower, y.upper - y.value)
-    return Series(name, x, y.value, COLOURS[g % len(COLOURS)], shape=g, dashed=g, band=band)
+def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:
+    """Return the line of the g-th group, with a band if it has intervals."""
+    value = y
+    band = None
+    if isinstance(y, Limits):
+        value = y.value
+        band = (y.value - y.lower, y.upper - y.value)
+    colour = COLOURS[g % len(COLOURS)]
+    return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
 
 
 def reliability_panel(

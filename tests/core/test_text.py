@@ -250,8 +250,8 @@ def test_a_word_file_can_be_opened(text):
 @of_texts
 def test_a_chart_is_the_text_alone(text):
     estimates: list[Estimate] = [(text, 0.5, 0.4, 0.6)]
-    plain = Seen(forest(PLAIN, [(PLAIN, 0.5, 0.4, 0.6)], span=(0, 1)))
-    seen = Seen(forest(text or PLAIN, estimates, span=(0, 1)))  # without a title it has none
+    plain = Seen(forest(PLAIN, [[(PLAIN, 0.5, 0.4, 0.6)]], span=(0, 1)))
+    seen = Seen(forest(text or PLAIN, [estimates], span=(0, 1)))  # without a title it has none
     assert seen.tags == plain.tags
     assert printable(seen.text)
 

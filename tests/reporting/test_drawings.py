@@ -112,7 +112,7 @@ def test_texts_of_a_drawing_stand_where_they_did_and_turned_ones_are_turned():
 
 @pytest.mark.parametrize("label", ["\x1b[31m\x00 & <b>", "$x_1^2$ $", "女性", "a\u202eb\ud800"])
 def test_any_label_can_be_drawn(label):
-    svg = forest(label, [(label, 0.1, 0.05, 0.2)], span=(0, 1))
+    svg = forest(label, [[(label, 0.1, 0.05, 0.2)]], span=(0, 1))
     assert len(dark(imread(io.BytesIO(png_of(svg))))[0]) > 100
 
 
@@ -123,8 +123,8 @@ def test_what_is_no_drawing_is_refused(text):
 
 
 def test_a_forest_shades_its_band_and_names_its_end():
-    svg = forest("", [("sex", 0.1, 0.05, 0.2)], span=(0, 0.4), band=(0, 0.1))
+    svg = forest("", [[("sex", 0.1, 0.05, 0.2)]], span=(0, 0.4), band=(0, 0.1))
     (width,) = re.findall(r'<rect x="6.0" y="4" width="([\d.]+)"', svg)
     assert float(width) == pytest.approx((374 - 12) / 4)
     assert ">0.1</text>" in svg
-    assert "<rect" not in forest("t", [("sex", 0.1, 0.05, 0.2)], span=(0, 1))
+    assert "<rect" not in forest("t", [[("sex", 0.1, 0.05, 0.2)]], span=(0, 1))

@@ -423,7 +423,7 @@ def _ratio_figure(ratios: Sequence[Row]) -> Iterator[Figure]:
         if row["group"] != row["reference"] and np.isfinite(row["ratio"])
     ]
     if lines:
-        svg = forest("adverse impact ratio", lines, span=(0.0, 1.5), mark=FOUR_FIFTHS)
+        svg = forest("adverse impact ratio", [lines], span=(0.0, 1.5), mark=FOUR_FIFTHS)
         yield Figure("adverse impact ratios", [svg], caption=_said("figure"))
 
 

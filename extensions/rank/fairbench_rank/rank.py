@@ -438,7 +438,7 @@ def _figure(answer: Ranking) -> model.Figure | None:
     estimates = [(row["method"], row["difference"], *pair) for row, pair in shown]
     title = f"{answer.scores.score}, less that of {shortened(answer.leader, 40)}"
     about: dict[str, Any] = {"mark": 0.0, "band": (-answer.epsilon, answer.epsilon)}
-    svg = forest(title, estimates, span=span, decimals=_decimals(answer), **about)
+    svg = forest(title, [estimates], span=span, decimals=_decimals(answer), **about)
     caption = "95 % intervals of all pairs at once; shaded: what makes no difference"
     return model.Figure(title, [svg], name="differences", caption=caption)
 

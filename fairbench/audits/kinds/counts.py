@@ -175,7 +175,7 @@ def section_of(
     estimates = ((ratio["ratio"], ratio["lower"], ratio["upper"]) for ratio in ours)
     svg = forest(
         "impact ratio, ours",
-        [(row["group"], *of) for row, of in zip(categories, estimates, strict=True)],
+        [[(row["group"], *of) for row, of in zip(categories, estimates, strict=True)]],
         span=(0.0, float(max(1.2, np.ceil(2 * highest) / 2))),  # most ratios are at most 1
         mark=mark,
     )

@@ -264,7 +264,9 @@ def _figure(attribute: str, data: Labelled) -> Figure:
     )
     group = cells.cat.categories.to_numpy() // _BINS
     lines = [
-        tables.group_line(name, index, across.value[group == index], up.take(group == index))
+        tables.group_line(
+            name, index, across.value[group == index], up.take(group == index), marked=True
+        )
         for index, name in enumerate(names[: tables.MOST_LINES])
     ]
     panel = Panel(lines, "prediction", "mean residual", from_zero="")

@@ -71,16 +71,11 @@ def _notes_on(assessment: Assessment) -> Iterator[str]:
         if missing and assessment.labels:
             yield _said("unlabelled", groups=", ".join(missing))
     labels = {(row["attribute"], row["group"]): row["labels"] for row in assessment.sizes}
-    by_attribute = groupby(assessment.gaps, lambda gap: gap.attribute)
-    several = {attribute: list(gaps) for attribute, gaps in by_attribute}
-    for attribute, gaps in several.items():
+    for attribute, gaps in groupby(assessment.gaps, lambda gap: gap.attribute):
         if short := dict.fromkeys(name for gap in gaps for name in gap.short_of_labels):
             groups = [f"{name} ({count(labels[attribute, name])})" for name in short]
             yield _said("short_of_labels", attribute=attribute, enough=FEWEST_LABELS, groups=groups)
     yield from _on_calibration(assessment)
-    for attribute, gaps in several.items():
-        if few := [name for gap in gaps for name in gap.few]:
-            yield _said("few", attribute=attribute, names=few)
     yield from _notes_within(assessment.within)
 
 
@@ -361,7 +356,7 @@ _GAP_FIELDS = (
 
 def _data(assessment: Assessment) -> Mapping[str, Any]:
     """Return all that was computed in plain values, for the JSON."""
-    gaps, calibrations = assessment.gaps, assessment.calibrations
+    gaps = assessment.gaps
     within = [
         {**_fields(gap, *_PLAIN), "left_out": gap.few, "rows": gap.asked.n}
         for gap in assessment.within
@@ -393,17 +388,8 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             "scores": assessment.scores,
         },
         "calibration": [
-            {name: value for name, value in row.items() if name not in ("fit", "at")}
-            for row in calibrations
-        ],
-        "checks": [
-            {
-                "attribute": row["attribute"],
-                "group": row["group"],
-                "calibrated_as_others": row["fit"],
-            }
-            for row in calibrations
-            if not isnan(row["fit"])
+            {name: value for name, value in row.items() if name != "at"}
+            for row in assessment.calibrations
         ],
         **({"within": within} if within else {}),
         "metrics": records(assessment.metrics),

@@ -153,7 +153,7 @@ def test_the_first_page_names_three_findings_or_says_that_nothing_is_settled(doc
 
 def test_what_holds_no_pictures_says_where_they_are(document):
     for text in (to_markdown(document), to_latex(document)):
-        assert "The figure “reliability of Female” is on the HTML page" in text
+        assert "The figure “selection rate” is on the HTML page" in text
         assert "Figure:" not in text
 
 
@@ -164,7 +164,7 @@ def test_every_figure_of_word_is_a_picture_that_says_what_it_shows(document):
     with zipfile.ZipFile(io.BytesIO(to_word(document))) as file:
         text = file.read("word/document.xml").decode()
     assert text.count("<pic:blipFill>") == drawings > 5
-    assert 'descr="reliability of Female"' in text
+    assert 'descr="selection rate"' in text
 
 
 def test_a_pdf_needs_a_browser_that_can_print(document, tmp_path, monkeypatch, refused):
@@ -201,7 +201,7 @@ def test_the_first_page_of_a_pdf_is_the_summary_alone(document, tmp_path):
     for part in ("What was found", "What to do next", "What was audited", "p.csv"):
         assert part in first
     assert not any(title.strip() in first for title in ("Rates by group", "Impact ratios"))
-    assert "Can be concluded" in second
+    assert "The groups in pictures" in second
     everything = "".join(others)
     assert "Rates by group" in everything
     assert "What would settle what is open" in everything  # which a page folds
@@ -222,7 +222,7 @@ def test_a_page_of_three_attributes_is_short_and_the_page_beside_it_has_all(tmp_
     assert len(shown_text(short).split()) <= 2500
     conclusions = json.loads((tmp_path / "audit.json").read_text())["conclusions"]
     groups = {*(frame["sex"] + " x " + frame["age"])}
-    for text in [*conclusions["can"], *conclusions["cannot"], *groups]:
+    for text in [*conclusions["can"], *conclusions["cannot"], "The groups in pictures", *groups]:
         assert text in shown_text(whole)
     assert not any(f'<td class="t">{group}</td>' in short.read_text() for group in groups)
     assert set(re.findall('href="([^"#:]+)"', short.read_text())) == {whole.name}

@@ -29,12 +29,13 @@ def document():
     return document_of(parse(OPTIONS), frame)
 
 
-def test_a_page_opens_with_the_summary_then_tables(document):
+def test_a_page_opens_with_the_summary_then_pictures_then_tables(document):
     page = to_html(document)
     parts = ["What was found", "How sure this is", "What was not looked at", "What to do next"]
-    titles = [f">{part}<" for part in [*parts, "Can be concluded"]]
+    titles = [f">{part}<" for part in [*parts, "The groups in pictures"]]
+    appendix = page.index(titles[-1])
     places = [page.index(title) for title in titles]
-    places.append(page.index("<table", places[-1]))
+    places += [page.index(part, appendix) for part in ("<svg", ">Can be concluded<", "<table")]
     assert places == sorted(places)
 
 

@@ -52,13 +52,15 @@ def test_saving_writes_what_the_ending_says_and_into_a_folder_everything(report,
     report.save(tmp_path / "all")
     names = {path.name for path in (tmp_path / "all").iterdir()}
     assert {"audit.html", "audit.tex", "audit.csv", "gaps.png", "gaps.svg"} <= names
+    assert {name.partition("-")[0] for name in names if name.endswith(".svg")} >= {"selection_rate"}
 
 
 def test_figures_are_those_that_there_are_numbers_for(frame):
     aged = frame.assign(age=np.arange(len(frame)) % 60, hours=np.arange(len(frame)) + 0.5)
     asked = {"target": "label", "score": "score", "groups": ["sex", "age:30"]}
     scored = fairbench.audit(aged.head(200), **asked)
-    assert {"gaps", "reliability of 30 and over"} <= {*scored.figures}
+    of_rates = {"selection rate", "true positive rate", "accuracy"}
+    assert {"gaps", "reliability of 30 and over", *of_rates} <= {*scored.figures}
     assert scored.figures["gaps"]._repr_svg_().startswith("<svg")
     numbers = fairbench.audit(aged, target="hours", prediction="score", groups="sex")
     assert {*numbers.figures} == {"gaps", "residuals by sex"}

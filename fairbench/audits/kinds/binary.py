@@ -16,7 +16,7 @@ import numpy as np
 
 from fairbench.audits import report
 from fairbench.audits.assessment import Assessment, impact_findings, impact_ratios, small_groups
-from fairbench.audits.direction import NEEDS_NO_LABELS, Direction
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
 from fairbench.audits.gaps import FEWEST_LABELS, Gap
 from fairbench.audits.labels_needed import LIKELY
 from fairbench.audits.question import RATIO, Options
@@ -30,7 +30,7 @@ from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.partial import Tipping
 from fairbench.inference.rates import Limits
 from fairbench.reporting import group_tables as tables
-from fairbench.reporting.charts import NAN, chart
+from fairbench.reporting.charts import NAN, chart, forest
 from fairbench.reporting.document import model as doc
 
 _said = partial(tables.sentence_of, "binary")
@@ -71,11 +71,18 @@ def _notes_on(assessment: Assessment) -> Iterator[str]:
         if missing and assessment.labels:
             yield _said("unlabelled", groups=", ".join(missing))
     labels = {(row["attribute"], row["group"]): row["labels"] for row in assessment.sizes}
-    for attribute, gaps in groupby(assessment.gaps, lambda gap: gap.attribute):
+    by_attribute = {
+        attribute: list(gaps)
+        for attribute, gaps in groupby(assessment.gaps, lambda gap: gap.attribute)
+    }
+    for attribute, gaps in by_attribute.items():
         if short := dict.fromkeys(name for gap in gaps for name in gap.short_of_labels):
             groups = [f"{name} ({count(labels[attribute, name])})" for name in short]
             yield _said("short_of_labels", attribute=attribute, enough=FEWEST_LABELS, groups=groups)
     yield from _on_calibration(assessment)
+    for attribute, gaps in by_attribute.items():
+        if few := [name for gap in gaps for name in gap.few]:
+            yield _said("few", attribute=attribute, names=few)
     yield from _notes_within(assessment.within)
 
 
@@ -214,6 +221,7 @@ def audit_of(assessment: Assessment) -> report.Audit:
         data=_data(assessment),
         warning=" ".join(warnings),
         notes=[*table.notes, *_notes_on(assessment)],
+        pictures=_pictures(assessment),
         sure=list(_sure_of(assessment)),
         unseen=list(_unseen_of(assessment)),
         todo=list(_todo_after(assessment)),
@@ -402,7 +410,7 @@ def _fields(row: object, *names: str) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
-# The page: its sections, in the order of `_sections_of`.
+# The page: its sections, in the order of `_sections_of`, and the pictures of its groups.
 
 _MAIN_RATES = (
     *("selection_rate", "true_positive_rate", "false_positive_rate", "positive_predictive_value"),
@@ -714,6 +722,40 @@ def _asked_of_threshold(chosen: Row, direction: Direction) -> str:
     if constraint == RATIO:
         return _on_page("least_ratio", granted=granted, bound=bound)
     return _on_page("most_apart", bound=bound, rate=direction.rate_name(constraint))
+
+
+# The pictures of the groups: rates and calibration.
+
+
+def _pictures(assessment: Assessment) -> list[doc.Section]:
+    """Return a picture of each rate with every group's interval; nothing where none is known."""
+    figures = list(_rate_pictures(assessment))
+    if not figures:
+        return []
+    gallery = doc.Gallery(figures, _on_page("pictures"))
+    return [doc.Section("The groups in pictures", [gallery], more=True)]
+
+
+def _rate_pictures(assessment: Assessment) -> Iterator[doc.Figure]:
+    """Draw each rate of the groups of single attributes."""
+    rates = tables.estimates(assessment.metrics, {rate.name for rate in RATE_OF.values()})
+    direction = assessment.table.direction
+    for metric, rate in RATE_OF.items():
+        known = [(*_key(size), rates.get((*_key(size), rate.name))) for size in assessment.sizes]
+        measured = [(*key, *values) for *key, values in known if values and isfinite(values[0])]
+        drawn = [row for row in measured if row[0] in assessment.options.group]
+        if not drawn:
+            continue
+        # The scale ends at tenths between which all intervals lie.
+        ends = np.array([row[2:] for row in drawn])
+        tenths = 10 * ends[np.isfinite(ends)]
+        low, high = float(np.floor(tenths.min()) / 10), float(np.ceil(tenths.max()) / 10)
+        name = direction.rate_names[metric]
+        meaning = f"{direction.meanings.get(metric, name)}."  # a metric of one's own has none
+        # A line between two attributes.
+        panels = [[row[1:] for row in part] for _, part in groupby(drawn, lambda row: row[0])]
+        svg = forest(name, panels, span=(low, max(high, low + 0.1)))
+        yield doc.Figure(name, [svg], caption=f"{name}: {meaning}", style="panel")
 
 
 def _diagrams(assessment: Assessment) -> Iterator[doc.Figure]:

@@ -434,9 +434,10 @@ class Document:
         """Return the document without what only its whole page has, and a link to that page."""
         link = Link("every combination of groups, every pair, table and picture", whole)
         sections = [_short(section) for section in self.sections if not section.more]
+        lead = [block for block in self.lead if not (isinstance(block, Section) and block.more)]
         end = Section("", [Paragraph(("There is a page with ", link, "."))])
         verdict = self.in_short or self.verdict
-        return replace(self, verdict=verdict, sections=[*sections, end])
+        return replace(self, lead=lead, verdict=verdict, sections=[*sections, end])
 
     @property
     def first_page(self) -> Iterator[Block]:

@@ -206,6 +206,9 @@ def with_fewer_groups(
             changed[name] = labels.where(~labels.isin(small), _POOLED)
             names = listed([*map(quoted, small)], 5)
             notes.append(f"{name}: {names} have fewer than {rare} rows, and are '{_POOLED}' here")
+        elif small:
+            alone = f"rare={rare} changes nothing, as {quoted(small[0])} alone is smaller"
+            notes.append(f"{name}: {alone}; leave_out= leaves it out")
     return frame.assign(**changed), notes
 
 

@@ -192,8 +192,8 @@ def _read(text: str) -> Condition:
             f"{_EXAMPLE}"
         )
     parts = match.groupdict("")
-    attribute, metric, sign, bound = (part.strip() for part in parts.values())
-    _check_metric(metric)
+    attribute, sign, bound = (parts[part].strip() for part in ("attribute", "sign", "bound"))
+    metric = _metric_name(parts["metric"].strip())
     whose = f"{attribute}:{metric}" if attribute else metric
     declared = _judged_metrics().get(metric)
     better = "higher" if declared is None else str(declared.better)
@@ -216,18 +216,19 @@ def _read(text: str) -> Condition:
     return Condition(attribute, metric, sign, number)
 
 
-def _check_metric(name: str) -> None:
-    """Refuse what is no measure of a condition."""
-    metrics = _judged_metrics()
-    if name in (*metrics, IMPACT_RATIO):
-        return
-    if name.endswith(("ratio", "impact")):
-        raise UserError(f"fail_if= takes no {name}: of ratios only {IMPACT_RATIO} is a condition")
+def _metric_name(name: str) -> str:
+    """Return the name of a measure, which may be given as tables call it."""
+    plain = "_".join(name.lower().split())
+    names = {"_".join(one.label.split()): key for key, one in _judged_metrics().items()}
+    names |= {key: key for key in (*_judged_metrics(), IMPACT_RATIO)}
+    if plain in names:
+        return names[plain]
+    if plain.endswith(("ratio", "impact")):
+        raise UserError(f"fail_if= takes no {plain}: of ratios only {IMPACT_RATIO} is a condition")
     # Of who asks for a gap a rate is no near name: what it says is something else.
-    gaps = [key for key, one in metrics.items() if one.is_gap]
-    raise unknown_name(
-        "measure of fail_if", name, gaps if "gap" in name else [*metrics, IMPACT_RATIO]
-    )
+    gaps = [key for key, one in _judged_metrics().items() if one.is_gap]
+    valid = gaps if "gap" in plain else {*names.values()}
+    raise unknown_name("measure of fail_if", name, valid)
 
 
 # A gate: conditions that must not hold, and whether the data show that they do, or do not.

@@ -233,6 +233,7 @@ def test_rare_groups_are_pooled_or_left_out_and_named():
     alone, notes = grouped(frame[frame["race"] != "d"], "group=race", "rare=30")
     said = " ".join(notes)
     assert Counter(alone) == {"a": 200, "b": 190, "c": 6}
+    assert "race: rare=30 changes nothing, as 'c' alone is smaller" in said
     assert "'c' has fewer than 10 rows, of which" in said and "rare=30 pools" not in said
 
 

@@ -84,6 +84,16 @@ def test_conditions_are_refused_where_they_stand_twice_or_are_of_no_attribute():
         by_attribute([], ["sex"], ["sex"])
 
 
+def test_measures_go_by_the_names_that_tables_print():
+    for text, plain in (
+        ("gap in true positive rate > 0.1", "equal_opportunity>0.1"),
+        ("Impact Ratio<0.8", RATIO),
+        ("sex x race:impact_ratio<0.80", "sex x race:impact_ratio<0.8"),
+        ("precision<0.5", "positive_predictive_value<0.5"),
+    ):
+        assert [str(condition) for condition in conditions_of([text])] == [plain]
+
+
 def test_a_verdict_is_given_where_the_interval_does_not_hold_the_bound():
     for ends, verdict in (
         ((0.7, 0.6, 0.79), FAILS),

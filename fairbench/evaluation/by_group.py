@@ -161,6 +161,7 @@ def _limit_columns(limits: Limits, name: str, prefix: str = "") -> dict[str, Flo
 # How the scores of each group are distributed, and how far apart their means are.
 
 QUANTILES = (0.1, 0.5, 0.9)
+_BINS = 24
 _NAN = (float("nan"),) * 3
 
 
@@ -173,10 +174,17 @@ def score_distributions(
     -------
     Of each group: attribute, group and rows; mean, the mean score and both limits of its interval,
     NaN of too few rows; difference, the mean less that of the reference group, with both limits
-    likewise, NaN of the reference group itself; and quantiles, the scores that a tenth, half and
-    nine tenths of the group's are at most, NaN of a group whose weights are all 0.
+    likewise, NaN of the reference group itself; quantiles, the scores that a tenth, half and nine
+    tenths of the group's are at most, NaN of a group whose weights are all 0; edges, those of bins,
+    the same for all groups; and density, the share of the group's scores in each of these bins.
     """
-    bounds = (0.0, 1.0) if score.min() >= 0 and score.max() <= 1 else (-np.inf, np.inf)
+    low, high = float(score.min()), float(score.max())
+    is_share = low >= 0 and high <= 1
+    bounds = (0.0, 1.0) if is_share else (-np.inf, np.inf)
+    if is_share and high - low > 0.5:
+        low, high = bounds
+    edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
+    bins = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, _BINS - 1)
     distributions: list[Row] = []
     for attribute, labels in groups.items():
         means, shared = group_means(score, labels, design, bounds)
@@ -191,6 +199,7 @@ def score_distributions(
                 quantiles = np.quantile(values, QUANTILES, weights=weight, method="inverted_cdf")
             elif weight is not None:  # rows that stand for nobody
                 quantiles = np.full(len(QUANTILES), np.nan)
+            density = np.bincount(bins[rows], weight, _BINS)
             row = {
                 "attribute": attribute,
                 "group": name,
@@ -198,6 +207,8 @@ def score_distributions(
                 "mean": means.at(g),
                 "difference": differences.at(g) if g else _NAN,
                 "quantiles": quantiles.tolist(),
+                "edges": edges.tolist(),
+                "density": (density / (density.sum() or 1)).tolist(),
             }
             distributions.append(row)
     return distributions

@@ -173,6 +173,17 @@ def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool
     return Series(name, x, value, colour, shape=g, marked=marked, dashed=g, band=band)
 
 
+def density_panel(scores: Sequence[Mapping[str, Any]], attribute: str, label: str) -> Panel:
+    """Return how often each score occurs in the groups of one of the attributes."""
+    scores = [of_group for of_group in scores if of_group["attribute"] == attribute]
+    corners = np.repeat(scores[0]["edges"], 2)[1:-1]
+    lines = [
+        group_line(group["group"], g, corners, np.repeat(group["density"], 2))
+        for g, group in enumerate(scores[:MOST_LINES])
+    ]
+    return Panel(lines, label, "share of the group", from_zero="y")
+
+
 def reliability_panel(
     points: Iterable[tuple[float, float, float, float]], label: str, more: Sequence[Series] = ()
 ) -> Panel:

@@ -59,7 +59,7 @@ def test_figures_are_those_that_there_are_numbers_for(frame):
     aged = frame.assign(age=np.arange(len(frame)) % 60, hours=np.arange(len(frame)) + 0.5)
     asked = {"target": "label", "score": "score", "groups": ["sex", "age:30"]}
     scored = fairbench.audit(aged.head(200), **asked)
-    of_rates = {"selection rate", "true positive rate", "accuracy"}
+    of_rates = {"impact ratio", "selection rate", "true positive rate", "accuracy"}
     assert {"gaps", "reliability of 30 and over", *of_rates} <= {*scored.figures}
     assert scored.figures["gaps"]._repr_svg_().startswith("<svg")
     numbers = fairbench.audit(aged, target="hours", prediction="score", groups="sex")

@@ -365,6 +365,7 @@ _GAP_FIELDS = (
 def _data(assessment: Assessment) -> Mapping[str, Any]:
     """Return all that was computed in plain values, for the JSON."""
     gaps = assessment.gaps
+    calibrations = assessment.calibrations
     within = [
         {**_fields(gap, *_PLAIN), "left_out": gap.few, "rows": gap.asked.n}
         for gap in assessment.within
@@ -396,8 +397,17 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             "scores": assessment.scores,
         },
         "calibration": [
-            {name: value for name, value in row.items() if name != "at"}
-            for row in assessment.calibrations
+            {name: value for name, value in row.items() if name not in ("fit", "at")}
+            for row in calibrations
+        ],
+        "checks": [
+            {
+                "attribute": row["attribute"],
+                "group": row["group"],
+                "calibrated_as_others": row["fit"],
+            }
+            for row in calibrations
+            if not isnan(row["fit"])
         ],
         **({"within": within} if within else {}),
         "metrics": records(assessment.metrics),
@@ -619,7 +629,7 @@ def _strata(gap: Gap, epsilon: float) -> doc.Table:
     return tables.named_table("audit", "strata", rows, gap=gap, first=first, second=second)
 
 
-_WIDEST = 2.0  # of the impact ratios that a bar has room for
+_WIDEST = 2.0  # of the impact ratios that a bar, or a picture, has room for
 
 
 def _impact(assessment: Assessment) -> doc.Table:
@@ -724,16 +734,34 @@ def _asked_of_threshold(chosen: Row, direction: Direction) -> str:
     return _on_page("most_apart", bound=bound, rate=direction.rate_name(constraint))
 
 
-# The pictures of the groups: rates and calibration.
+# The _pictures of the groups: rates, impact ratios and calibration.
 
 
 def _pictures(assessment: Assessment) -> list[doc.Section]:
     """Return a picture of each rate with every group's interval; nothing where none is known."""
-    figures = list(_rate_pictures(assessment))
+    figures = [*_impact_picture(assessment), *_rate_pictures(assessment)]
     if not figures:
         return []
     gallery = doc.Gallery(figures, _on_page("pictures"))
     return [doc.Section("The groups in pictures", [gallery], more=True)]
+
+
+def _forest(
+    name: str,
+    meaning: str,
+    rows: Sequence[tuple[Any, ...]],
+    span: tuple[float, float],
+    mark: float = NAN,
+) -> doc.Figure:
+    """Draw the interval of each group, with a line between two attributes.
+
+    Parameters
+    ----------
+    rows : of each group its attribute, its name, and its rate or ratio with both limits.
+    """
+    panels = [[row[1:] for row in part] for _, part in groupby(rows, lambda row: row[0])]
+    svg = forest(name, panels, span=span, mark=mark)
+    return doc.Figure(name, [svg], caption=f"{name}: {meaning}", style="panel")
 
 
 def _rate_pictures(assessment: Assessment) -> Iterator[doc.Figure]:
@@ -752,10 +780,21 @@ def _rate_pictures(assessment: Assessment) -> Iterator[doc.Figure]:
         low, high = float(np.floor(tenths.min()) / 10), float(np.ceil(tenths.max()) / 10)
         name = direction.rate_names[metric]
         meaning = f"{direction.meanings.get(metric, name)}."  # a metric of one's own has none
-        # A line between two attributes.
-        panels = [[row[1:] for row in part] for _, part in groupby(drawn, lambda row: row[0])]
-        svg = forest(name, panels, span=(low, max(high, low + 0.1)))
-        yield doc.Figure(name, [svg], caption=f"{name}: {meaning}", style="panel")
+        yield _forest(name, meaning, drawn, (low, max(high, low + 0.1)))
+
+
+def _impact_picture(assessment: Assessment) -> Iterator[doc.Figure]:
+    """Draw the impact ratios of the groups of single attributes, where there are any."""
+    rows = [
+        (*_key(row), row["ratio"], row["lower"], row["upper"])
+        for row in assessment.impact
+        if row["attribute"] in assessment.options.group and not np.isnan(row["ratio"])
+    ]
+    if rows:
+        highest = np.nanmax([row[-1] for row in rows])
+        meaning = _on_page("ratio_picture", granted=assessment.table.whole.granted)
+        span = (0.0, float(np.clip(np.ceil(10 * highest) / 10, 1.2, _WIDEST)))
+        yield _forest("impact ratio", meaning, rows, span, FOUR_FIFTHS)
 
 
 def _diagrams(assessment: Assessment) -> Iterator[doc.Figure]:

@@ -228,7 +228,7 @@ def _audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         audited=[] if alone else [_said("matters", **about)],
         rates=said("rates"),
         pictures=[
-            Section("Residuals by group", [_figure(name, data)])
+            Section("Residuals by group", [_figure(name, data, distributions)])
             for name in singles
             if distributions
         ],
@@ -250,8 +250,8 @@ def _errors(metrics: pd.DataFrame, metric: str, options: Options) -> Table:
     )
 
 
-def _figure(attribute: str, data: Labelled) -> Figure:
-    """Draw mean residuals in bins of predictions, a tenth of all rows each."""
+def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence[Row]]) -> Figure:
+    """Draw mean residuals in bins of predictions, a tenth of all rows each, and distributions."""
     data = data.with_weight()
     prediction = data.column("prediction")
     codes, names = codes_of(data.groups[attribute])
@@ -269,9 +269,12 @@ def _figure(attribute: str, data: Labelled) -> Figure:
         )
         for index, name in enumerate(names[: tables.MOST_LINES])
     ]
-    panel = Panel(lines, "prediction", "mean residual", from_zero="")
+    panels = [
+        Panel(lines, "prediction", "mean residual", from_zero=""),
+        *(tables.density_panel(of, attribute, what) for what, of in distributions.items()),
+    ]
     caption = _said("figure", attribute=attribute)
-    return Figure(f"residuals by {attribute}", chart([panel], key=lines), caption=caption)
+    return Figure(f"residuals by {attribute}", chart(panels, key=lines), caption=caption)
 
 
 # Rankings by scores.

@@ -165,8 +165,9 @@ def _with_supposed(gaps: Sequence[Gap], supposed: Sequence[GroupCounts]) -> list
 # What other thresholds would decide: who is selected, who errs, and where a constraint holds.
 
 _STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
-_FINE = 100  # thresholds that are the candidates for a constraint
-_SURVEYED = 20  # of these for weighted or clustered rows, which take longer to count
+_FINE = 100  # thresholds of a curve, which are the candidates for a constraint, too
+_SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
+CURVES = (registry.selection_rate, registry.false_positive_rate, registry.false_negative_rate)
 _UNKNOWN: tuple[float, float, float] = (findings.NAN, findings.NAN, findings.NAN)
 
 
@@ -211,8 +212,8 @@ def _rates_at(
     return limits_of
 
 
-# A table of a few thresholds, and the one that a constraint asks for.
-_Thresholds = tuple[pd.DataFrame, Row | None]
+# The curves of each attribute, a table of a few thresholds, and the one that a constraint asks for.
+_Thresholds = tuple[Sequence[Row], pd.DataFrame, Row | None]
 
 
 def _other_thresholds(
@@ -227,6 +228,8 @@ def _other_thresholds(
 
     Returns
     -------
+    curves : of each attribute, its ``groups``, (K,) ``thresholds``, ascending, and the ``rates``:
+        name -> (K, G) values, with the interval of each by itself.
     table : a row for each attribute and threshold, with the columns ``selected``, the share of
         everyone; ``ratio``, the smallest selection rate of a group over the largest; ``gap``, the
         largest difference of two selection rates; both with ``_lower`` and ``_upper``; and
@@ -239,17 +242,26 @@ def _other_thresholds(
     UserError : a constraint that needs what the table does not have.
     """
     if table.score is None or (only_findings and not options.constraint):
-        return pd.DataFrame(), None
-    current = [] if options.prediction else [options.threshold]
+        return [], pd.DataFrame(), None
+    n_fine = _FINE if table.design is None else _SURVEYED
+    fine = np.unique(np.quantile(table.score, np.linspace(0, 1, n_fine + 1), method="nearest"))
     deciles = np.arange(1, _STEPS + 1) / 10
-    thresholds = np.union1d(np.quantile(table.score, deciles, method="nearest"), current)
+    steps = np.unique(np.quantile(table.score, deciles, method="nearest"))
+    current = np.array([] if options.prediction else [options.threshold])
+    steps = np.union1d(steps, current)
+    thresholds = np.union1d(fine, steps)
     groups = {name: table.groups[name] for name in options.group}
+    curves: list[Row] = []
     tables = [pd.DataFrame()]
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
+        limits_of = _rates_at(table, np.ones(len(codes), bool), codes, thresholds)
+        shown = CURVES if len(table.known) == len(table) else CURVES[:1]
+        rates = {rate.name: limits_of(rate) for rate in shown}
+        about = {"attribute": attribute, "groups": names, "thresholds": thresholds}
+        curves.append({**about, "rates": {name: of.pointwise for name, of in rates.items()}})
         if len(names) > 1:
-            limits_of = _rates_at(table, np.ones(len(codes), bool), codes, thresholds)
-            selected = limits_of(registry.selection_rate)
+            selected = rates[registry.selection_rate.name]
             size = np.bincount(codes, None if table.design is None else table.design.weight)
             large = by_group.may_be_compared_with(np.bincount(codes))
             columns = {
@@ -260,11 +272,11 @@ def _other_thresholds(
                 **_columns("gap", largest_gap(selected.take(large))),
                 "current": np.isin(thresholds, current),
             }
-            tables.append(pd.DataFrame(columns))
+            tables.append(pd.DataFrame(columns)[np.isin(thresholds, steps)])
     constrained = None
     if options.constraint:
-        constrained = _constrained_threshold(table, groups, options, risk)
-    return pd.concat(tables, ignore_index=True), constrained
+        constrained = _constrained_threshold(table, groups, fine, options, risk)
+    return curves, pd.concat(tables, ignore_index=True), constrained
 
 
 def _columns(name: str, limits: Limits) -> dict[str, Floats]:
@@ -273,7 +285,7 @@ def _columns(name: str, limits: Limits) -> dict[str, Floats]:
 
 
 def _constrained_threshold(
-    table: AuditTable, groups: Mapping[str, pd.Series], options: Options, risk: float
+    table: AuditTable, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
 ) -> Row:
     """Choose the threshold nearest to today's on half of the rows, and judge it on the others.
 
@@ -319,8 +331,7 @@ def _constrained_threshold(
             return _stated_ratio(limits, names, counted)
         return largest_gap(limits.take(counted))
 
-    steps = np.linspace(0, 1, 1 + (_FINE if table.design is None else _SURVEYED))
-    candidates = np.union1d(np.quantile(score, steps, method="nearest"), [today])
+    candidates = np.union1d(fine, [today])
     values = {
         attribute: measured(half, labels, candidates).value for attribute, labels in groups.items()
     }

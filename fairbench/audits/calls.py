@@ -17,7 +17,7 @@ from fairbench.audits.kinds import document_of, kind_of
 from fairbench.audits.question import GatedOptions, Options, column_options
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.core.arrays import rng
-from fairbench.core.errors import UserError, check_choice
+from fairbench.core.errors import UserError, check_choice, note
 from fairbench.core.files import read_bytes
 from fairbench.core.options import declared_names, typed_values
 from fairbench.core.text import shortened
@@ -144,11 +144,11 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
         values["path"] = Path(frame if is_file else PREDICTIONS)
     if "path" not in values:
         raise UserError(_said("nothing"))
-    asked = GatedOptions(**values)
-    return gate_of(asked, read_frame(asked, source=None if is_file else frame))
+    return judged(GatedOptions(**values), None if is_file else frame)
 
 
 _NOT_TAKEN = ("path", "out", "cuts", "scores")
+_OF_AUDITS = ("within", "epsilon", "constraint")  # of two classes; no verdict depends on them
 
 
 def _filled(given: Mapping[str, Any], policy: str | Path) -> dict[str, Any]:
@@ -162,6 +162,14 @@ def _filled(given: Mapping[str, Any], policy: str | Path) -> dict[str, Any]:
     )
     told = {name: value for name, value in values.items() if value not in ("", ())}
     return {**values, **(policy_of(policy, GatedOptions) if policy else {}), **told}
+
+
+def judged(options: GatedOptions, source: Any = None) -> Gate:
+    """Return the verdict on a file, or on a table that is given; options of pages are noted."""
+    for name in _OF_AUDITS:  # which are for the audit's page
+        if getattr(options, name) != GatedOptions.__dataclass_fields__[name].default:
+            note(_said("of_page", name=name))
+    return gate_of(options, read_frame(options, source=source))
 
 
 def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
@@ -264,11 +272,19 @@ def audit(
     given = {option: value for option, value in {**columns, **options}.items() if value is not None}
     is_file = isinstance(frame, str | Path)
     named, table = _columns_by_name(given, None if is_file else frame, name)
+    if policy:
+        given["policy"] = str(policy)
     values = {**_filled(named, policy), "path": Path(frame if is_file else name)}
     is_gate = values.get("fail_if") or values.get("require", VERDICT) != VERDICT
     kind = GatedOptions if is_gate else Options
     asked = kind(**{key: values[key] for key in kind.__dataclass_fields__ if key in values})
-    return AuditReport(*report_of(asked, read_frame(asked, source=table)))
+    document, verdict = report_of(asked, read_frame(asked, source=table))
+    if not is_file:
+        given["name"] = name
+    call = [repr(str(frame)) if is_file else "table"]
+    call += [f"{option}={value!r}" for option, value in given.items() if _can_be_typed(value)]
+    made = document.made and replace(document.made, command=f"fairbench.audit({', '.join(call)})")
+    return AuditReport(replace(document, made=made), verdict)
 
 
 def report_of(options: Options, frame: pd.DataFrame) -> tuple[Document, Gate | None]:
@@ -315,6 +331,13 @@ def _columns_by_name(
             raise UserError(f"{option}= is {len(columns)} columns; it must be one")
         named[option] = columns[0] if len(columns) == 1 else columns
     return named, table
+
+
+def _can_be_typed(value: Any) -> bool:
+    """Say whether the value of an option is not empty, and short enough to be typed again."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(item, str | int | float) for item in value)
+    return isinstance(value, int | float) or (isinstance(value, str) and bool(value))
 
 
 # The columns of findings that come first.

@@ -132,10 +132,15 @@ def test_a_page_can_be_made_again_from_itself(tmp_path):
     assert made["sha256"][:16] in page and "group=[sex]&#39; seed=3" in page
 
 
-def test_a_report_in_python_is_made_when_the_environment_says(monkeypatch):
+def test_a_report_in_python_names_its_call(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    made = fairbench.audit(table(), target="label", score="score", groups="sex").document.made
-    assert (made.when, made.sha256, made.command) == ("1970-01-02 00:00 UTC", "", "")
+    report = fairbench.audit(table(), target="label", score="score", groups=["sex"], epsilon=0.1)
+    made = report.document.made
+    assert (made.when, made.sha256) == ("1970-01-02 00:00 UTC", "")
+    assert made.command == (
+        "fairbench.audit(table, target='label', score='score', groups=['sex'], "
+        "epsilon=0.1, name='predictions')"
+    )
 
 
 def test_the_first_page_names_three_findings_or_says_that_nothing_is_settled(document):

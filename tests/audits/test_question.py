@@ -9,7 +9,7 @@ import yaml
 from sklearn.metrics import roc_auc_score
 
 import fairbench
-from fairbench.audits.assessment import _STEPS, _other_thresholds, _rates_at, impact_ratios
+from fairbench.audits.assessment import _STEPS, _other_thresholds, impact_ratios
 from fairbench.audits.direction import (
     RATE_NAMES,
     RATE_OF,
@@ -84,20 +84,21 @@ def smallest_of_sex(table):
     return min(row["ratio"] for row in impact_ratios(table) if row["attribute"] == "sex")
 
 
-def test_rates_at_thresholds_are_counted():
-    table, _ = read(predictions(500), "score=score", "target=label", "group=sex")
-    codes, limits = table.groups["sex"].cat.codes.to_numpy(), np.array([0.2, 0.4, 0.7])
-    for rate in (selection_rate, false_negative_rate):
-        at = _rates_at(table, np.ones(500, bool), codes, limits)(rate).pointwise.value
-        for limit, of_groups in zip(limits, at, strict=True):
-            counts = binary_confusion(table.label, table.score > limit, codes, n_groups=2)
-            assert of_groups == pytest.approx(rate(counts))
+def test_curves_are_the_rates_at_each_threshold():
+    table, (curve, *_), *_ = thresholds(predictions(500))
+    assert curve["attribute"] == "sex"
+    codes = table.groups["sex"].cat.codes
+    for k in (0, 30, 77):
+        hard = table.score > curve["thresholds"][k]
+        counts = binary_confusion(table.label, hard, codes, n_groups=2)
+        for rate in (selection_rate, false_negative_rate):
+            assert curve["rates"][rate.name].value[k] == pytest.approx(rate(counts))
 
 
 @pytest.mark.parametrize("favourable", [1, 0])
 def test_thresholds_select_a_tenth_more_each_and_todays_is_among_them(favourable):
     words = ("threshold=0.45", f"favourable={favourable}")
-    table, rows, _ = thresholds(predictions(500), *words, group="group=[sex,race]")
+    table, _, rows, _ = thresholds(predictions(500), *words, group="group=[sex,race]")
     mine = rows[rows["attribute"] == "sex"]
     (today,) = mine[mine["current"]].itertuples()
     assert today.threshold == 0.45

@@ -29,8 +29,9 @@ from fairbench.evaluation.table import records
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.partial import Tipping
 from fairbench.inference.rates import Limits
+from fairbench.metrics.registry import label
 from fairbench.reporting import group_tables as tables
-from fairbench.reporting.charts import NAN, chart, forest
+from fairbench.reporting.charts import NAN, Panel, chart, forest
 from fairbench.reporting.document import model as doc
 
 _said = partial(tables.sentence_of, "binary")
@@ -237,7 +238,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     to impact ratios and to whether the scores of a group are too high.
     """
     options, table = assessment.options, assessment.table
-    _, constrained = assessment.thresholds
+    *_, constrained = assessment.thresholds
     constraint: list[Finding] = []
     if constrained is not None:
         constraint = list(_constraint_findings(constrained, table.direction))
@@ -392,8 +393,8 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "sizes": assessment.sizes,
         "impact": assessment.impact,
         "decisions": {
-            "thresholds": assessment.thresholds[0].to_dict("records"),
-            "constraint": assessment.thresholds[1],
+            "thresholds": assessment.thresholds[1].to_dict("records"),
+            "constraint": assessment.thresholds[2],
             "scores": assessment.scores,
         },
         "calibration": [
@@ -441,9 +442,9 @@ def _sections_of(assessment: Assessment) -> Iterator[doc.Section]:
     errors = _errors(assessment)
     if errors.rows:
         yield doc.Section("Errors by group", [errors], more=True)
-    if len(assessment.thresholds[0]):
+    if len(assessment.thresholds[1]):
         # A threshold that was asked for is part of the answer.
-        is_more = assessment.thresholds[1] is None
+        is_more = assessment.thresholds[2] is None
         yield doc.Section("Other thresholds", list(_thresholds(assessment)), more=is_more)
     if assessment.scores:
         scores = [tables.score_table(assessment.scores, "score")]
@@ -672,7 +673,7 @@ def _ratio_bar(row: Row) -> doc.Bar | None:
 
 def _thresholds(assessment: Assessment) -> Iterator[doc.Block]:
     """Yield what other thresholds would decide."""
-    table, constrained = assessment.thresholds
+    curves, table, constrained = assessment.thresholds
     direction = assessment.table.direction
     rows = [
         {
@@ -691,6 +692,8 @@ def _thresholds(assessment: Assessment) -> Iterator[doc.Block]:
     if constrained is not None:
         today = assessment.options.threshold
         yield from _constrained(constrained, today, direction)
+    for of_attribute in curves:
+        yield _curve_figure(of_attribute, assessment)
 
 
 def _errors(assessment: Assessment) -> doc.Table:
@@ -732,6 +735,23 @@ def _asked_of_threshold(chosen: Row, direction: Direction) -> str:
     if constraint == RATIO:
         return _on_page("least_ratio", granted=granted, bound=bound)
     return _on_page("most_apart", bound=bound, rate=direction.rate_name(constraint))
+
+
+def _curve_figure(curves: Row, assessment: Assessment) -> doc.Figure:
+    """Return rates of an attribute's largest groups at all thresholds, and their scores."""
+    panels, attribute = [], curves["attribute"]
+    for rate, limits in curves["rates"].items():
+        lines = [
+            tables.group_line(name, g, curves["thresholds"], Limits(*(end[:, g] for end in limits)))
+            for g, name in enumerate(curves["groups"][: tables.MOST_LINES])
+        ]
+        panels.append(Panel(lines, "threshold", label(rate), from_zero="y"))
+    scores = tables.density_panel(assessment.scores, attribute, "score")
+    drawings = chart([*panels, scores], key=panels[0].series)
+    granted = assessment.table.direction.granted
+    caption = _on_page("curves", attribute=attribute, granted=granted)
+    title = f"what every threshold would decide, by {attribute}"
+    return doc.Figure(title, drawings, caption=caption)
 
 
 # The _pictures of the groups: rates, impact ratios and calibration.

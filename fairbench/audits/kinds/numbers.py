@@ -40,7 +40,7 @@ from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.registry import label
 from fairbench.reporting import group_tables as tables
-from fairbench.reporting.charts import Panel, chart
+from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Figure, Section, Table, TableCell
 
 _said = partial(tables.sentence_of, "numbers")
@@ -280,6 +280,7 @@ def _figure(attribute: str, data: Labelled, distributions: Mapping[str, Sequence
 # Rankings by scores.
 
 TOP, EXPOSURE = "top", "exposure"
+_LENGTHS = 40  # of the first places
 
 
 def _audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
@@ -310,6 +311,7 @@ def _audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     scores = by_group.score_distributions(score, singles)
     first = first_places(options.top, of_each=lists is not None)
     rows = {kind: of_kind.to_dict("records") for kind, of_kind in shares.groupby("kind")}
+    curves = [_curve(score, name, labels, lists, scores) for name, labels in singles.items()]
     return Audit(
         options,
         len(score),
@@ -336,6 +338,7 @@ def _audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
             "scores": scores,
         },
         notes=notes_on_groups(frame, options.group),
+        pictures=[Section("Who is first", curves)],
         unseen=["Whether scores are right was not looked at, only who stands where."],
         todo_if_open="Read what stays open, and rank more rows for what matters most.",
         figures=shares.to_dict("records"),
@@ -414,6 +417,42 @@ def places_findings(shares: pd.DataFrame, first: str) -> list[Finding]:
         )
         for row in shares.itertuples()
     ]
+
+
+def _curve(
+    score: Floats,
+    attribute: str,
+    labels: pd.Series,
+    lists: Codes | None,
+    scores: Sequence[Row],
+) -> Figure:
+    """Return the groups' shares of the first places, at so many lengths of the top."""
+    codes, names = codes_of(labels)
+    list_codes = np.zeros(len(score), np.intp) if lists is None else lists
+    spread = np.round(np.geomspace(1, np.bincount(list_codes).max(), _LENGTHS))
+    lengths = np.unique(np.asarray(spread, np.float64))
+    tops = (differences.top_weights(score, list_codes, length) for length in lengths)
+    of_lengths = [
+        differences.weighted_shares(top, codes, len(names), lists=lists)[0] for top in tops
+    ]
+    shares = Limits(*np.stack(of_lengths, axis=1))
+    row_shares = np.bincount(codes) / len(codes)
+    log_lengths = np.log10(lengths)
+    lines = []
+    level_lines = []
+    for index, name in enumerate(names[: tables.MOST_LINES]):
+        lines.append(tables.group_line(name, index, log_lengths, shares.take(index)))
+        colour = COLOURS[index % len(COLOURS)]
+        level_lines.append(
+            Series("", log_lengths[[0, -1]], row_shares[[index, index]], colour, marked=False)
+        )
+    title = "log10 of how many places are the first"
+    panels = [
+        Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),
+        tables.density_panel(scores, attribute, "score"),
+    ]
+    caption = _said("first", attribute=attribute)
+    return Figure(f"who is first, by {attribute}", chart(panels, key=lines), caption=caption)
 
 
 # Times until an event, or the end of observation.

@@ -281,11 +281,11 @@ def _judge(options: Asked) -> int:
         raise UserError(said("cli", "nothing_to_judge"))
     if options.fail_if:
         check_asked(options)
-    from fairbench.audits.calls import gate_of
+    from fairbench.audits.calls import judged
 
     cli.check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")
-    asked = options.taken_as(asking.GatedOptions)
-    return settle(gate_of(asked, read_frame(asked)), options, options.path)
+    verdict = judged(options.taken_as(asking.GatedOptions))
+    return settle(verdict, options, options.path)
 
 
 class gate:

@@ -354,7 +354,7 @@ class _Made:
     seed : the seed of all random draws.
     file : the name of the file, the run or the table that was read.
     sha256 : the digest of the file; empty for a run and for a table in memory.
-    command : the command line as it was typed; empty if there was none.
+    command : the command line or the call as it was typed; empty if it is unknown.
     """
 
     when: str

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # What models take is their configuration's.
             limit_memory(fits=computing)
             source_date()
-        output.status = call_of(words)() or 0
+        output.status = _call_of(words)() or 0
     return output.status
 
 
@@ -60,10 +60,10 @@ _COMPUTING = {"alternative", "paper", "resolve", "run", "tune"}
 
 def run_command(words: list[str]) -> int:
     """Run a command line in this process, and raise what it refuses."""
-    return call_of(words)() or 0
+    return _call_of(words)() or 0
 
 
-def call_of(words: list[str]) -> Callable[[], int | None]:
+def _call_of(words: list[str]) -> Callable[[], int | None]:
     """Return what runs the verb, the first word without ``=``; its options may stand before it."""
     plain = _plain(words)
     if words[:1] == ["--version"]:

@@ -432,7 +432,7 @@ class Consistency:
             yield f"{REPLICATE}{i}", replace(study, replicate=i), method
 
 
-def variant_label(vary: str, value: Any) -> str:
+def _variant_label(vary: str, value: Any) -> str:
     """Return the name of the variant with a value of an option such as ``learner.gamma``."""
     return f"{vary.partition('.')[2]}={value}"
 
@@ -447,7 +447,7 @@ def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
     check_choice(f"option of the {group} in consistency.vary", option, fields)
     check_types(group, type(component), {option: value})
     changed = replace(component, **{option: value})
-    label = variant_label(vary, value)
+    label = _variant_label(vary, value)
     if group == "method":
         return label, replace(study, fitter=changed.fitter), changed
     return label, replace(study, **{group: changed}), method

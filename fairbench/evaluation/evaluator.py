@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from fairbench.evaluation.groups import (
 )
 from fairbench.evaluation.many_groups import EXCEPTIONAL, SHOWN
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses
+from fairbench.evaluation.table import NAN, Block, MetricTable, Setting, Statuses
 from fairbench.inference import posterior
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators, Pooled, adjusted_p_values
@@ -166,7 +166,12 @@ class Evaluator:
             self._add_all_counts(table, data, generators)
             scores.evaluate_scores(table, data, self.bins, self.coverage_levels)
         elif data.task is Task.MULTICLASS:
-            self._add_classes(table, data, generators)
+            for label, blocks_of in self._labels_of_classes(table, data, generators):
+                of_label = table.without_rows()
+                # Drawn as if nothing had been drawn before.
+                self._add_all_counts(of_label, label, deepcopy(generators))
+                scores.evaluate_scores(of_label, label, self.bins, self.coverage_levels)
+                table.blocks.extend(blocks_of(of_label))
             scores.evaluate_sets(table, data, self.coverage_levels)
         else:
             regression.evaluate_regression(table, data, self.coverage_levels)
@@ -254,35 +259,24 @@ class Evaluator:
             counts = self.count(groups, data.target, hard, generators, design=data.design)
             self.add_counts(table, counts, generators)
 
-    def _add_classes(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
-        """Add what all classes have together, every class against the rest, and averages.
+    def _labels_of_classes(
+        self, table: MetricTable, data: Labelled, generators: Generators
+    ) -> Iterator[tuple[Labelled, Callable[[MetricTable], Iterable[Block]]]]:
+        """Yield labels 0 and 1 to be evaluated, and what gives the blocks of each that are kept.
 
-        The rows of a class have its name in the column `outcome`. They come from the evaluation of
-        labels 0 and 1, with the class as label 1. With two classes, the second's rows equal those
-        of the binary task.
+        These are what all classes have together, and every class against the rest, with the class
+        as label 1, whose rows have its name in the column `outcome`. With two classes, the second's
+        rows equal those of the binary task. What is of several classes alone, and averages, are
+        added to the table in between.
         """
-
-        def evaluated(label: Labelled) -> MetricTable:
-            """Return the table of a label, drawn as if nothing had been drawn before."""
-            of_label = table.without_rows()
-            self._add_all_counts(of_label, label, deepcopy(generators))
-            scores.evaluate_scores(of_label, label, self.bins, self.coverage_levels)
-            return of_label
-
         if len(data.classes) > 2:
             hits = _as_label(data)
             hits = replace(hits, predictions=hits.predictions[["prediction"]])
-            table.blocks.extend(evaluated(hits).blocks_of(lambda name: _is_of(name, _WHOLE)))
+            yield hits, lambda of: of.blocks_of(lambda name: _is_of(name, _WHOLE))
             scores.evaluate_class_scores(table, data.with_weight(), self.bins)
         for k, name in enumerate(data.classes):
-            table_of_class = evaluated(_as_label(data, k))
-            if len(data.classes) == 2 and k:
-                shared = table_of_class.blocks_of(lambda metric: _is_of(metric, _TOGETHER))
-                table.blocks.extend(shared)
-            blocks = table_of_class.blocks_of(lambda metric: not _is_of(metric, _TOGETHER))
-            for block in blocks:
-                settings = tuple(setting._replace(outcome=name) for setting in block.settings)
-                table.blocks.append(replace(block, settings=settings))
+            is_last_of_two = len(data.classes) == 2 and k == 1
+            yield _as_label(data, k), partial(_blocks_of_class, name, shared=is_last_of_two)
         for groups in data.coded.values():
             if len(groups) > 1:
                 self._add_averages(table, data, groups, generators)
@@ -350,6 +344,15 @@ class Evaluator:
         add(name, of_groups, sizes[0][parity], statuses[0][parity])
         micro, rows, status = gaps_of(count(_as_label(data)), [widest["accuracy_gap"]])
         add("equal_opportunity_micro", micro[:, 0], rows[0], status[0])
+
+
+def _blocks_of_class(name: str, table: MetricTable, *, shared: bool) -> Iterator[Block]:
+    """Yield the blocks of a class against the rest, after those of all classes if it has them."""
+    if shared:
+        yield from table.blocks_of(lambda metric: _is_of(metric, _TOGETHER))
+    for block in table.blocks_of(lambda metric: not _is_of(metric, _TOGETHER)):
+        settings = tuple(setting._replace(outcome=name) for setting in block.settings)
+        yield replace(block, settings=settings)
 
 
 def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bins: int) -> None:

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from fairbench.core.arrays import Codes, Floats, Mask, Rows, divide
@@ -27,7 +29,6 @@ from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Labelled
 from fairbench.evaluation.some_labels import SomeLabels, one_group
 from fairbench.inference.few_labels import PartlyLabelled
-from fairbench.inference.means import around, loss_limits
 from fairbench.inference.posterior import Beta, centred
 from fairbench.inference.rates import Limits, quantile, rate_limits, rate_sequence
 from fairbench.inference.survey import FEWEST, Design, LabelledRows
@@ -225,24 +226,21 @@ class GroupSampling:
             weight = _weights(sizes[g], chosen)[self.codes[rows]]
             of_labels = score[rows], label[rows], weight
             mean, share = (float(divide(weight @ of, weight.sum())) for of in of_labels[:2])
-            at = partial(self._excess_limits, *of_labels)
+            above, strata = score[rows] - label[rows], self.codes[rows]
+            total, squares = (np.bincount(strata, of, len(chosen)) for of in (above, above**2))
+            error = _stratified_error(chosen, total, squares, sizes[g])
+            at = partial(self._normal, mean - share, error, len(rows))
             about = {"attribute": attribute, "group": str(name), "labels": len(rows)}
             measured = {"score": mean, "share": share, "excess": mean - share}
             interval = dict(zip(("lower", "upper"), at(_LEVEL), strict=True))
             bins = _bins(*of_labels, _level_of_mean(_LEVEL, len(rows), self.anytime_valid))
             yield {**about, **measured, **interval, "bins": bins, "fit": tables.NAN, "at": at}
 
-    def _excess_limits(
-        self, score: Floats, label: Floats, weight: Floats, level: float
-    ) -> tuple[float, float]:
-        """Return the limits of by how much scores are above labels on average."""
-        if not weight.any():
-            return tables.NAN, tables.NAN
-        level = _level_of_mean(level, len(label), self.anytime_valid)
-        everyone = AllGroups.of(len(label), {}, Design.of(len(label), weight=weight))
-        moments, _ = everyone.moments(score - label)
-        limits = loss_limits(moments, level=level, least=-1.0, most=1.0)
-        return around(everyone.mean_of(score - label), limits).at(0)[1:]
+    def _normal(self, value: float, error: float, labels: int, level: float) -> tuple[float, float]:
+        """Return the normal interval of a value at a level."""
+        tail = (1 + _level_of_mean(level, labels, self.anytime_valid)) / 2
+        half_width = NormalDist().inv_cdf(tail) * error
+        return value - half_width, value + half_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,6 +343,28 @@ def _are_represented(sizes: Codes, labels: Codes) -> Mask:
 def _weights(sizes: Codes, labels: Codes) -> Floats:
     """Return how many rows a label of each stratum stands for, 0 where there is none."""
     return np.nan_to_num(divide(sizes, labels))
+
+
+def _stratified_error(
+    labels: Codes, total: NDArray[Any], squares: NDArray[Any], sizes: Codes
+) -> float:
+    """Return the standard error of a post-stratified mean.
+
+    Parameters
+    ----------
+    labels : (S,) numbers of labels in each stratum. Strata without labels are left out; those with
+        one label get the mean variance of the others.
+    total, squares : (S,) sums of the labels' values, and of their squares.
+    sizes : (S,) numbers of rows in each stratum.
+    """
+    used, several = labels > 0, labels > 1
+    if not several.any():
+        return float("nan")
+    variance = (squares - total**2 / np.maximum(labels, 1)) / (np.maximum(labels, 2) - 1)
+    common = np.average(variance[several], weights=labels[several] - 1)
+    spread = np.where(several, variance, common)[used]
+    share = sizes[used] / sizes[used].sum()
+    return float(np.sqrt((share**2 * spread / labels[used]).sum()))
 
 
 def _bins(score: Floats, label: Floats, weight: Floats, level: float) -> list[Row]:

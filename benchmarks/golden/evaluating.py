@@ -1,12 +1,11 @@
 """Asking ``fairbench.evaluate``: a script of its own, as it runs with any tree's library.
 
-It is started with the names of two files: the questions in JSON, and a pickle of its answers.
+It is started with the names of two JSON files: the questions, and the answers that it writes.
 """
 
 from __future__ import annotations
 
 import json
-import pickle
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,11 +29,18 @@ def evaluated(question: Mapping[str, Any]) -> Any:
 
 
 def main(asked: str, answered: str) -> None:
-    """Answer the questions of one file in another; say whose library did."""
+    """Answer the questions of one file in another, its tables beside it; say whose library did."""
     import fairbench
 
-    answers = [evaluated(question) for question in json.loads(Path(asked).read_text())]
-    Path(answered).write_bytes(pickle.dumps((fairbench.__file__, answers)))
+    folder, answers = Path(answered).parent, []
+    for place, question in enumerate(json.loads(Path(asked).read_text())):
+        answer = evaluated(question)
+        refused, name = isinstance(answer, str), f"answer-{place}.parquet"
+        if not refused:
+            answer.to_parquet(folder / name)
+        answers.append({"table": "" if refused else name, "refusal": answer if refused else ""})
+    content = {"library": str(Path(fairbench.__file__).resolve()), "answers": answers}
+    Path(answered).write_text(json.dumps(content))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any
+
+import pandas as pd
 
 from benchmarks.golden import evaluating
 
@@ -95,16 +96,19 @@ def evaluate_in_process(tree: Path) -> Evaluate:
     """Return what asks ``fairbench.evaluate`` of a tree."""
 
     def evaluate(questions: Sequence[Mapping[str, Any]], folder: Path) -> list[Any]:
-        asked, answered = folder / "questions.json", folder / "answers.pickle"
+        asked, answered = folder / "questions.json", folder / "answers.json"
         asked.write_text(json.dumps(list(questions)))
         line = [sys.executable, "-P", evaluating.__file__, str(asked), str(answered)]
         done = subprocess.run(line, cwd=folder, env=_environment(tree), stderr=PIPE, text=True)
         if done.returncode:
             raise GoldenError(f"evaluate of {tree} failed: {done.stderr.strip()}")
-        library, answers = pickle.loads(answered.read_bytes())
-        if not Path(library).resolve().is_relative_to(tree):
-            raise GoldenError(f"{tree} was asked, and {library} answered")
-        return list(answers)
+        content = json.loads(answered.read_text())
+        if not Path(content["library"]).is_relative_to(tree):
+            raise GoldenError(f"{tree} was asked, and {content['library']} answered")
+        return [
+            pd.read_parquet(folder / answer["table"]) if answer["table"] else answer["refusal"]
+            for answer in content["answers"]
+        ]
 
     return evaluate
 

@@ -653,9 +653,8 @@ Difference: TypeAlias = "tuple[str, str, float]"
 def mend(run: Run, typed: Mapping[str, str], draw: DrawFigures) -> list[str]:
     """Make damaged files of a run again from its cells; return their paths.
 
-    These are its own, the people and the rows that it shares with others. Figures that there are,
-    are drawn again then. `typed` are options of the command line, which name the files that are
-    read.
+    These are its own, the people and the rows that it shares with others; its figures are drawn
+    again, if it has any. `typed` are options of the command line, which name the files to read.
 
     Raises
     ------

@@ -175,7 +175,15 @@ class Dataset:
         ------
         UserError : an attribute that the data set does not have.
         """
-        return group_labels(self.name, self.sensitive, self.privileged, attributes)
+        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        if names not in self._groups:
+            self._groups[names] = group_labels(self.name, self.sensitive, self.privileged, names)
+        return self._groups[names]
+
+    @cached_property
+    def _groups(self) -> dict[tuple[str, ...], pd.Series]:
+        """The groups that were asked for, which every run of a sweep asks for again."""
+        return {}
 
 
 def group_labels(

@@ -22,7 +22,10 @@ from dataclasses import dataclass
 from functools import partial
 from math import isinf
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from fairbench.core import files, memory
 from fairbench.core.errors import UserError, warn
@@ -36,6 +39,7 @@ from fairbench.tracking.database import SCHEME, Stamp, exclusive, local, quiet, 
 from fairbench.tracking.entries import FINGERPRINT, RUN, SWEEP, VERSION, LoggedMetric, with_sweeps
 
 if TYPE_CHECKING:
+    from mlflow.entities import RunInfo
     from mlflow.tracking import MlflowClient
 
 
@@ -107,8 +111,21 @@ class _Entry(NamedTuple):
     begun: int = 0
 
 
-def read_note(results: Path, place: Mapping[str, str], now: Stamp) -> dict[str, _Entry]:
-    """Return which runs a results folder notes to be in a database, each once and whole.
+class _Note(NamedTuple):
+    """What a results folder notes of a database.
+
+    Attributes
+    ----------
+    runs : the runs that are in it, each once and whole.
+    all_noted : whether the experiment has no entry of any other run.
+    """
+
+    runs: Mapping[str, _Entry] = MappingProxyType({})
+    all_noted: bool = False
+
+
+def read_note(results: Path, place: Mapping[str, str], now: Stamp) -> _Note:
+    """Return what a results folder notes of a database.
 
     Parameters
     ----------
@@ -118,21 +135,21 @@ def read_note(results: Path, place: Mapping[str, str], now: Stamp) -> dict[str, 
     try:
         content = files.unsealed_json(files.read_bytes(results / NOTE, files.TEXT))
         if not now or (content["place"], tuple(content["stamp"])) != (dict(place), now):
-            return {}
-        return {
+            return _Note()
+        runs = {
             str(id_): _Entry(str(run[0]), str(run[1]), str(run[2]))
             for id_, run in content["runs"].items()
         }
+        return _Note(runs, content["all_noted"] is True)
     except files.UNREADABLE:
-        return {}
+        return _Note()
 
 
-def _write_note(
-    results: Path, place: Mapping[str, str], now: Stamp, runs: Mapping[str, _Entry]
-) -> None:
-    """Write which runs are in a database; the parameters are those of :func:`read_note`."""
-    noted = {id_: run[:3] for id_, run in runs.items()}
-    files.write_cache(results / NOTE, {"place": place, "stamp": now, "runs": noted}, lasting=False)
+def _write_note(results: Path, place: Mapping[str, str], now: Stamp, note: _Note) -> None:
+    """Write a note; the parameters are those of :func:`read_note`."""
+    runs = {id_: run[:3] for id_, run in note.runs.items()}
+    content = {"place": place, "stamp": now, "runs": runs, "all_noted": note.all_noted}
+    files.write_cache(results / NOTE, content, lasting=False)
 
 
 _SILENCE = 60.0  # seconds after which a silent other sync is no longer waited for
@@ -278,11 +295,14 @@ class Tracking:
         The entries by run id.
         """
         file = _database(self.address)
-        noted = read_note(results, self._place(file), stamp(file)) if file else {}
+        noted = read_note(results, self._place(file), stamp(file)) if file else _Note()
         experiment = self.experiment_id(client)
         ids = [folder.id for folder in runs]
-        others = 0 if noted.keys() & {*ids} else len(noted)
-        existing = _logged_entries(client, experiment, ids, others)
+        others = 0 if noted.runs.keys() & {*ids} else len(noted.runs)
+        # Nobody has to be asked for entries of runs that cannot be there.
+        all_noted = noted.all_noted or not client.search_runs([experiment], max_results=1)
+        asked = [id_ for id_ in ids if id_ in noted.runs] if all_noted else ids
+        existing = _logged_entries(client, experiment, asked, others)
         names: set[str] = set()  # of the metrics that MLflow is told of
         logged = {}
         new = [run for run in runs if not _current(run, existing.get(run.id, []))]
@@ -311,14 +331,15 @@ class Tracking:
         if names:
             _set_view(client, experiment, names)
         if file and local(file):
-            _write_note(results, self._place(file), settle(file), noted | logged)
+            note = _Note({**noted.runs, **logged}, all_noted)
+            _write_note(results, self._place(file), settle(file), note)
         return logged
 
     def _noted(self, runs: Sequence[Run], swept: _Swept) -> dict[str, str] | None:
         """Return run id -> MLflow id if all are noted to be in this database, with their sweeps."""
         if not (file := _database(self.address)):
             return None
-        noted = read_note(runs[0].results, self._place(file), stamp(file))
+        noted = read_note(runs[0].results, self._place(file), stamp(file)).runs
         for folder in runs:
             entry = noted.get(folder.id, _Entry("", ""))
             sweeps = with_sweeps(entry.sweeps, [name for name, _ in swept.get(folder.id, [])])
@@ -493,14 +514,12 @@ def _log(
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
     figures = [folder.figures / name for name in files.names_in(folder.figures)[0]]
-    # MLflow asks for the run at every call, and takes a folder in one.
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as copies:
-        contents = {name: folder.content(name) for name in _FILES}
-        contents[LAST] = files.read_bytes(folder.path / LAST)
-        contents |= {f"{FIGURES}/{path.name}": files.read_bytes(path) for path in figures}
-        for name, copied in contents.items():
-            files.write_bytes(Path(copies, name), copied, lasting=False)
-        client.log_artifacts(run_id, copies)
+    contents = {name: folder.content(name) for name in _FILES}
+    contents[LAST] = files.read_bytes(folder.path / LAST)
+    contents |= {f"{FIGURES}/{path.name}": files.read_bytes(path) for path in figures}
+    with _artifacts_of(client, run.info) as folder_of_artifacts:
+        for name, of_file in contents.items():
+            files.write_bytes(folder_of_artifacts / name, of_file, lasting=False)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
     client.set_terminated(run_id, end_time=ended)
     options = dict(entries.parameters(folder))
@@ -512,6 +531,20 @@ def _log(
         del metrics[:_METRICS], params[:_PARAMETERS]
     client.log_batch(run_id, metrics, params, [RunTag(_CONTENT, content)])
     return run_id
+
+
+@contextlib.contextmanager
+def _artifacts_of(client: MlflowClient, info: RunInfo) -> Iterator[Path]:
+    """Give a folder whose files become a run's artifacts: their own one if it is of this machine.
+
+    To be told of it, MLflow reads the run again, which takes as long as a tenth of all logging.
+    """
+    if (address := urlsplit(info.artifact_uri)).scheme == "file":
+        yield Path(url2pathname(address.path))
+        return
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as copies:
+        yield Path(copies)
+        client.log_artifacts(info.run_id, copies)
 
 
 def links(tracking: Tracking, site: str, results: Path) -> list[str]:

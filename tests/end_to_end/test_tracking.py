@@ -308,7 +308,7 @@ def killed(*arguments, **options):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("broken", ["log_inputs", "log_artifacts", "set_terminated", "log_batch"])
+@pytest.mark.parametrize("broken", ["log_inputs", "set_terminated", "log_batch"])
 def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
     tmp_path, monkeypatch, broken, folder, tracking
 ):

@@ -16,7 +16,7 @@ from fairbench.core.files import write_cache
 from fairbench.evaluation.summary import HEADLINES, summarise
 from fairbench.tracking import entries
 from fairbench.tracking.database import stamp
-from fairbench.tracking.importer import NOTE, _Entry, _write_note, read_note
+from fairbench.tracking.importer import NOTE, _Entry, _Note, _write_note, read_note
 
 # mlflow.utils.validation: on Windows, too, a name has these characters and is a normal path.
 ALLOWED, LONGEST = re.compile(r"[/\w.\- ]*"), 250
@@ -204,7 +204,7 @@ def test_the_page_opens_on_what_runs_have():
 
 
 STAMP = (1, 100, 5, 5)
-RUNS = {"a": _Entry("f", "1", ""), "b": _Entry("g", "2", "[seed=0]")}
+NOTED = _Note({"a": _Entry("f", "1", ""), "b": _Entry("g", "2", "[seed=0]")}, all_noted=True)
 PLACE = {"database": "mlflow.db", "experiment": "fairbench", "version": "2"}
 
 
@@ -219,24 +219,24 @@ PLACE = {"database": "mlflow.db", "experiment": "fairbench", "version": "2"}
     ],
 )
 def test_of_a_database_that_was_written_or_another_nothing_is_noted(tmp_path, stamped, place, now):
-    _write_note(tmp_path, PLACE, stamped, RUNS)
-    assert read_note(tmp_path, place, now) == {}
+    _write_note(tmp_path, PLACE, stamped, NOTED)
+    assert read_note(tmp_path, place, now) == _Note()
 
 
 def test_a_note_is_read_as_it_was_written(tmp_path):
-    _write_note(tmp_path, PLACE, STAMP, RUNS)
-    assert read_note(tmp_path, PLACE, STAMP) == RUNS
+    _write_note(tmp_path, PLACE, STAMP, NOTED)
+    assert read_note(tmp_path, PLACE, STAMP) == NOTED
     (tmp_path / NOTE).write_text("{}")
-    assert read_note(tmp_path, PLACE, STAMP) == {}
-    assert read_note(tmp_path / "none", PLACE, STAMP) == {}
-    _write_note(tmp_path / NOTE, PLACE, STAMP, RUNS)  # where nothing can be written, no error
-    assert read_note(tmp_path / NOTE, PLACE, STAMP) == {}
+    assert read_note(tmp_path, PLACE, STAMP) == _Note()
+    assert read_note(tmp_path / "none", PLACE, STAMP) == _Note()
+    _write_note(tmp_path / NOTE, PLACE, STAMP, NOTED)  # where nothing can be written, no error
+    assert read_note(tmp_path / NOTE, PLACE, STAMP) == _Note()
 
 
 @pytest.mark.parametrize("runs", [{"a": ["f"]}, {"a": 3}, {"a": {}}, ["a"], None], ids=str)
 def test_a_note_with_other_values_is_none(tmp_path, runs):
-    write_cache(tmp_path / NOTE, {"place": PLACE, "stamp": STAMP, "runs": runs})
-    assert read_note(tmp_path, PLACE, STAMP) == {}
+    write_cache(tmp_path / NOTE, {"place": PLACE, "stamp": STAMP, "runs": runs, "all_noted": True})
+    assert read_note(tmp_path, PLACE, STAMP) == _Note()
 
 
 def test_a_stamp_is_of_the_file_and_of_what_is_written_ahead(tmp_path):

@@ -16,7 +16,14 @@ from benchmarks.coverage.simulate import LEVEL, Family, Interval, Random, Sample
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.posterior import Beta, central_interval, posterior_draws
-from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits, ratio_limits
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    mean_limits,
+    quantile,
+    rate_limits,
+    ratio_limits,
+)
 
 Integers = NDArray[np.int64]
 
@@ -214,6 +221,18 @@ def odds_ours(counts: Sequence[Counts], _: Random) -> Interval:
     gaps = [largest_gap(_group_limits(each, len(counts))) for each in counts]
     empty = np.any([(each.rows == 0).any(axis=-1) for each in counts], axis=0)
     _, lower, upper = np.where(empty, np.nan, np.fmax.reduce(gaps))
+    return lower, upper
+
+
+def mean_gap_ours(counts: Sequence[Counts], _: Random) -> Interval:
+    """Return the folded differences of all pairs in the mean of misses and false alarms."""
+
+    def means(level: float) -> Limits:
+        caught, alarms = (rate_limits(each.successes, each.rows, level=level) for each in counts)
+        return mean_limits(caught.mirrored, alarms)
+
+    empty = np.any([(each.rows == 0).any(axis=-1) for each in counts], axis=0)
+    _, lower, upper = np.where(empty, np.nan, largest_gap(GroupLimits.at(means, LEVEL)))
     return lower, upper
 
 
@@ -424,7 +443,9 @@ def _drawing(statistic: Statistic) -> Callable[[Population, int, Random], Sample
 POSITIVES, FALSE_POSITIVES = 0.3, 0.1
 
 
-def _draw_odds(population: Population, replications: int, draw: Random) -> Sample:
+def _draw_two(
+    population: Population, replications: int, draw: Random, *, gap: Callable[..., Floats]
+) -> Sample:
     """Draw counts of two rates: of the positives, 30 % of all rows, and of the negatives.
 
     The true positive rates are the population's; the false positive rates lie around 10 % and
@@ -441,7 +462,16 @@ def _draw_odds(population: Population, replications: int, draw: Random) -> Sampl
         Counts(draw.binomial(positives, caught), positives),
         Counts(draw.binomial(negatives, alarms), negatives),
     )
-    return Sample(counts, np.maximum(np.ptp(caught, 1), np.ptp(alarms, 1)))
+    return Sample(counts, gap(caught, alarms))
+
+
+def _larger_gap(caught: Floats, alarms: Floats) -> Floats:
+    return np.maximum(np.ptp(caught, axis=1), np.ptp(alarms, axis=1))
+
+
+def _gap_of_means(caught: Floats, alarms: Floats) -> Floats:
+    """Return the gap of balanced errors; misses are what is not caught, and as far apart."""
+    return np.ptp(alarms - caught, axis=1) / 2
 
 
 _OF_FORM = {
@@ -492,5 +522,20 @@ FAMILIES = (
     Family("fixed_rates", _fixed_rates, _draw_fixed, _FEW, 5000, metric="rate"),
     Family("gaps_with_tiny_groups", _tiny, _draw_tiny, _GAP_OF_TINY, metric=_WIDEST),
     Family("smallest_ratios", _ALL, _drawing(smallest_of), _SMALLEST, metric=_LEAST),
-    Family("equalized_odds", _ALL, _draw_odds, {"ours": odds_ours}, 500, metric="equalized odds"),
+    Family(
+        "equalized_odds",
+        _ALL,
+        partial(_draw_two, gap=_larger_gap),
+        {"ours": odds_ours},
+        500,
+        metric="equalized odds",
+    ),
+    Family(
+        "gaps_of_means",
+        _ALL,
+        partial(_draw_two, gap=_gap_of_means),
+        {"ours": mean_gap_ours},
+        500,
+        metric="gap of balanced errors",
+    ),
 )

@@ -111,8 +111,8 @@ PROMISES = {
         "rates", "differences", "ratios", "fixed_rates", "odds_ratios", "pooled",
     ),
     "The largest gap, the smallest ratio and equalized odds, over all groups": (
-        "gaps", "gaps_with_tiny_groups", "smallest_ratios", "equalized_odds", "small_gaps",
-        "best_by_score",
+        "gaps", "gaps_with_tiny_groups", "smallest_ratios", "equalized_odds", "gaps_of_means",
+        "small_gaps", "best_by_score",
     ),
     "Losses, AUC, calibration, errors of numbers, standardised means; their differences": (
         "scores", "areas_of_clusters", "reaching_scores", "regression", "mean_differences",

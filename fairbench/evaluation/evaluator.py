@@ -434,7 +434,7 @@ def _add_gaps(
     table: MetricTable, counts: GroupCounts, generators: Generators, epsilon: float
 ) -> None:
     """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
-    widest = metrics_of(BINARY, "widest")
+    widest = metrics_of(BINARY, "widest", "widest_mean")
     metrics, intervals = list(widest.values()), counts.intervals
     among, interval, values, size, statuses = counts.gaps(metrics, table.minimum)
     # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
@@ -454,7 +454,7 @@ def _add_gaps(
         bounded=bounded,
     )
     # Further statistics are of gaps alone, not of ratios.
-    at = [m for m, metric in enumerate(metrics) if metric.is_gap]
+    at = [m for m, metric in enumerate(metrics) if metric.better == "lower"]
     gaps = list(zip([metrics[m] for m in at], among[at], strict=True))
     values, size, statuses = values[at], size[at], statuses[at]
 

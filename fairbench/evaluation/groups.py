@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ Metrics = Sequence[Metric]
 @lru_cache(maxsize=1)
 def counted_rates() -> tuple[Rate, ...]:
     """Return the distinct rates that metrics of counts are computed from."""
-    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
+    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest", "widest_mean").values()
     return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
 
 
@@ -194,8 +195,11 @@ class CountIntervals(_Counted):
         """Return how many rows (R, G) of each rate count, and of how many."""
         return shares_of(rates, self.counts)
 
-    def correlation(self, rate: Rate) -> Floats | float:
-        """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
+    def correlation(self, *rates: Rate) -> Floats | float:
+        """Return the correlations (G, G) of the errors of a rate, or of a mean, in two groups.
+
+        They are 0 of distinct rows.
+        """
         return 0.0
 
     def difference_error(self, rate: Rate, first: int, second: int) -> float:
@@ -212,9 +216,9 @@ class CountIntervals(_Counted):
         shared = np.broadcast_to(self.correlation(rate), (groups, groups))[first, second]
         return difference_limits(limits.take(first), limits.take(second), shared).take(0)
 
-    def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
-        """Return the correlations (R, G, G) of several rates' errors in two groups."""
-        correlations = [self.correlation(rate) for rate in rates]
+    def _correlations(self, rates: Sequence[Sequence[Rate]]) -> Floats | float:
+        """Return the correlations (R, G, G) of the errors of rates, or means, in two groups."""
+        correlations = [self.correlation(*of_mean) for of_mean in rates]
         if all(isinstance(of_rate, float) for of_rate in correlations):
             return 0.0
         groups = self.counts.shape[-2]
@@ -224,18 +228,24 @@ class CountIntervals(_Counted):
         """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
         return 0.0
 
-    def _limits_of_mean(self, metric: Metric) -> Limits:
-        """Return two rates (2, ..., G) whose mean is a metric, with their limits."""
-        return self.limits(metric.rates)
+    def _limits_of_two(self, rates: Sequence[Rate], level: Floats) -> Limits:
+        """Return two rates (2, ..., G) of which the mean is taken, at a level (...)."""
+        if (level == self.level).all():
+            return self.limits(rates)
+        return self._limits_at(rates, np.stack([level, level]))
+
+    def _limits_of_mean(self, rates: Sequence[Rate], level: ArrayLike) -> Limits:
+        """Return the mean (1, ..., G) of two rates, with its limits."""
+        of_two = self._limits_of_two(rates, np.asarray(level))
+        first, second = (of_two.apply(itemgetter([r])) for r in (0, 1))
+        return mean_limits(first, second, self._correlation_of(*rates))
 
     def rates(self, metrics: Metrics) -> LimitPair:
         """Return both limits (M, G) of rates, or of means of two rates."""
         limits = self.limits([metric.rates[0] for metric in metrics])
         for m, metric in enumerate(metrics):
             if len(metric.rates) == 2:
-                two_rates = self._limits_of_mean(metric)
-                first, second = (Limits(*(limit[[r]] for limit in two_rates)) for r in (0, 1))
-                mean = mean_limits(first, second, self._correlation_of(*metric.rates))
+                mean = self._limits_of_mean(metric.rates, self.level)
                 for of_metrics, of_mean in zip(limits, mean, strict=True):
                     of_metrics[m] = of_mean[0]
         return _blank_undefined(limits, limits.value)
@@ -267,22 +277,23 @@ class CountIntervals(_Counted):
         The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
         anything from 0 to 1; the intervals cover the gaps that include these groups.
         """
-        # One row for each rate of each metric; those of a metric follow each other.
-        rates = [rate for metric in metrics for rate in metric.rates]
-        metric_of_rate = [m for m, metric in enumerate(metrics) for _ in metric.rates]
+        # One row for each rate of each metric, or for their mean; those of a metric follow each
+        # other.
+        rates = [of_mean for metric in metrics for of_mean in _compared_rates(metric)]
+        metric_of_rate = [m for m, metric in enumerate(metrics) for _ in _compared_rates(metric)]
         first_rate = np.searchsorted(metric_of_rate, np.arange(len(metrics)))
         shape = len(metrics), *self.counts.shape[:-1]
         compared = np.broadcast_to(among, shape)[metric_of_rate]
         unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[metric_of_rate]
-        n_rates = np.array([len(metrics[m].rates) for m in metric_of_rate])
+        n_rates = np.array([len(_compared_rates(metrics[m])) for m in metric_of_rate])
         # The limits of all pairs of groups, and of all rates of a metric, hold at once.
         levels = np.empty(compared.shape[:-1])
         for count in np.unique(n_rates):
             has_count = n_rates == count
             n_groups = compared[has_count].sum(axis=-1)
             levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
-        single = self.limits(rates)
-        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
+        single = self._limits_of_all(rates, np.full(levels.shape, self.level))
+        wider = single if (levels == self.level).all() else self._limits_of_all(rates, levels)
         limits = GroupLimits(single, wider, self._correlations(rates))
         of_compared = limits.only(compared, unseen=unseen_of_rate)
         gap = largest_gap(of_compared)
@@ -292,17 +303,36 @@ class CountIntervals(_Counted):
         upper = np.maximum.reduceat(np.where(unknown, np.nan, gap.upper), first_rate)
         largest_leads = np.fmax.reduceat(of_compared.leads, first_rate)
         for m, metric in enumerate(metrics):
-            if not metric.is_gap:
+            if metric.better != "lower":  # a ratio
                 rate = first_rate[m]
                 lower[m], upper[m] = _ratios(limits.row(rate), compared[rate])
                 lower[m] = np.where(unseen_of_rate[rate].any(axis=-1), 0.0, lower[m])
         return GapInterval(lower, upper, largest_leads)
 
+    def _limits_of_all(self, rates: Sequence[Sequence[Rate]], levels: Floats) -> Limits:
+        """Return rates, and means of two, with their limits (R, ..., G) at levels (R, ...)."""
+        first = [of_mean[0] for of_mean in rates]
+        is_own = (levels == self.level).all()
+        limits = self.limits(first) if is_own else self._limits_at(first, levels)
+        for r, of_mean in enumerate(rates):
+            if len(of_mean) == 2:
+                mean = self._limits_of_mean(of_mean, levels[r])
+                for of_rates, end in zip(limits, mean, strict=True):
+                    of_rates[r] = end[0]
+        return limits
+
     def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Floats | float]:
         rates = [metric.rates[0] for metric in metrics]
-        limits, shared = self.limits(rates), self._correlations(rates)
+        limits, shared = self.limits(rates), self._correlations([[rate] for rate in rates])
         correlation = shared if isinstance(shared, float) else shared[:, 1:, 0]
         return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
+
+
+def _compared_rates(metric: Metric) -> list[tuple[Rate, ...]]:
+    """Return what a gap, or a smallest ratio, compares: each of its rates, or the mean of two."""
+    if metric.interval == "widest_mean":
+        return [metric.rates]
+    return [(rate,) for rate in metric.rates]
 
 
 def _column_like(values: ArrayLike, like: Floats) -> Floats:
@@ -382,9 +412,9 @@ class SurveyIntervals(CountIntervals):
         ]
         return Limits(*(np.stack(parts) for parts in zip(*each, strict=True)))
 
-    def correlation(self, rate: Rate) -> Floats | float:
-        """Return the correlations (G, G) of a rate's errors in two groups."""
-        return self.survey.correlation(rate)
+    def correlation(self, *rates: Rate) -> Floats | float:
+        """Return the correlations (G, G) of the errors of a rate, or of a mean, in two groups."""
+        return self.survey.correlation(*rates)
 
     def difference_error(self, rate: Rate, first: int, second: int) -> float:
         """Return the standard error of a rate of one group less that of another, linearised."""
@@ -445,13 +475,13 @@ class LabelledIntervals(CountIntervals):
 
     def _counts_for(self, metric: Metric) -> tuple[Floats, Floats]:
         """Return what labels are worth for a metric, successes and sizes (R, G) of its rates."""
-        if metric.interval == "rate" and len(metric.rates) > 1:
+        if metric.interval in ("rate", "widest_mean") and len(metric.rates) > 1:
             return self.labels.effective_counts_of_mean(metric.rates)
         return self.effective_counts(metric.rates)
 
-    def _limits_of_mean(self, metric: Metric) -> Limits:
-        """Return two rates (2, G) whose mean is a metric, with their limits."""
-        return self.of_counts(*self._counts_for(metric), self.level)
+    def _limits_of_two(self, rates: Sequence[Rate], level: Floats) -> Limits:
+        """Return two rates (2, G) of which the mean is taken, at a level."""
+        return self.of_counts(*self.labels.effective_counts_of_mean(rates), level)
 
     def counts_of(self, metric: Metric) -> Counts:
         """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
@@ -511,8 +541,9 @@ class GroupCounts:
     @cached_property
     def pooled(self) -> Mapping[str, Pooled]:
         """The joint estimates (S,) of the groups' rates of all gaps, and of the error, by name."""
-        gaps = metrics_of(BINARY, "widest").values()
-        rates = {rate.name: rate for metric in gaps if metric.is_gap for rate in metric.rates}
+        widest = metrics_of(BINARY, "widest", "widest_mean").values()
+        gaps = [metric for metric in widest if metric.better == "lower"]
+        rates = {rate.name: rate for metric in gaps for rate in metric.rates}
         shape = len(rates), -1, len(self.groups)
         successes, sizes = shares_of(list(rates.values()), self.counts)
         posteriors = pool_rates(
@@ -537,12 +568,15 @@ class GroupCounts:
                 below = self.intervals.probability_gap_below(metric, epsilon, groups)
                 return np.reshape(below, samples.shape)[samples]
             gaps = []
-            for rate in metric.rates:
-                success, failure = rate.weights
-                share = self.pooled[rate.name].draws[..., groups]
-                if success != failure:
-                    share = success * share / (success * share + failure * (1 - share))
-                gaps.append(np.ptp(share, axis=-1))
+            for rates in _compared_rates(metric):
+                shares = []
+                for rate in rates:
+                    success, failure = rate.weights
+                    share = self.pooled[rate.name].draws[..., groups]
+                    if success != failure:
+                        share = success * share / (success * share + failure * (1 - share))
+                    shares.append(share)
+                gaps.append(np.ptp(sum(shares) / len(shares), axis=-1))
             below = (np.max(gaps, axis=0) < epsilon).mean(axis=-1)
             return np.reshape(below, samples.shape)[samples]
 

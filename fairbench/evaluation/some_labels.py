@@ -144,7 +144,7 @@ class SomeLabels:
         if not all_labelled:
             # A bootstrap of counts corrects for what chance adds to gaps; where labels are missing,
             # more is unknown.
-            is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest"))
+            is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest", "widest_mean"))
             kept = ~is_gap | (metrics["statistic"] != tables.DEBIASED)
             metrics = metrics[kept].reset_index(drop=True)
         return metrics, all_counts[1:]

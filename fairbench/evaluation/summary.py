@@ -218,8 +218,8 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
 
 def _gaps() -> list[str]:
     """Return the metrics of gaps to whose value chance adds."""
-    widest = registry.metrics_of(registry.BINARY, "widest")
-    return [name for name, metric in widest.items() if metric.is_gap]
+    widest = registry.metrics_of(registry.BINARY, "widest", "widest_mean")
+    return [name for name, metric in widest.items() if metric.better == "lower"]
 
 
 def _as_texts(keys: pd.DataFrame) -> list[tuple[str, ...]]:
@@ -561,12 +561,12 @@ class _Runs:
         Comparisons of as many groups are computed in one batch, whatever the attribute.
         """
         pairs: dict[tuple[str, int], list[tuple[Cells, Cells]]] = {}
-        gaps: dict[tuple[bool, int, int], list[tuple[int, Cells]]] = {}
+        gaps: dict[tuple[str, bool, int, int], list[tuple[int, Cells]]] = {}
         for metric, cells, rates in self._comparisons():
-            if metric.interval == "widest":
+            if metric.interval in ("widest", "widest_mean"):
                 has_rates = np.isfinite(self.limits.value[rates]).any(axis=-1).all(axis=0)
                 if (groups := has_rates.sum()) > 1:
-                    key = metric.is_gap, len(rates), groups
+                    key = metric.interval, metric.better == "lower", len(rates), groups
                     gaps.setdefault(key, []).append((cells[0], rates[:, has_rates]))
             elif len(cells) == rates.shape[1] - 1:
                 pairs.setdefault((metric.interval, len(cells)), []).append((cells, rates[0]))
@@ -575,11 +575,15 @@ class _Runs:
             of_pairs, is_ratio = self._rates(rate_cells), kind == "ratio"
             limits = of_pairs.ratios_to_first() if is_ratio else of_pairs.against_first()
             yield others, limits, is_ratio
-        for (is_gap, n_rates, groups), batch in gaps.items():
+        for (interval, is_gap, n_rates, groups), batch in gaps.items():
             gap_cells = np.array([cell for cell, _ in batch])
             rate_cells = np.stack([cells_of_gap for _, cells_of_gap in batch], axis=1)
-            of_rates = [self._rates(cells_of_rate, n_rates) for cells_of_rate in rate_cells]
-            if is_gap:
+            is_mean = interval == "widest_mean"
+            at_once = 1 if is_mean else n_rates
+            of_rates = [self._rates(cells_of_rate, at_once) for cells_of_rate in rate_cells]
+            if is_mean:
+                limits = repeats.largest_mean_gap(repeats.RunMeans.of(*of_rates))
+            elif is_gap:
                 limits = repeats.largest_mean_gap(*of_rates)
             elif groups == 2:
                 limits = of_rates[0].ratios_to_first().take(0)
@@ -589,7 +593,8 @@ class _Runs:
 
     def _comparisons(self) -> Iterator[tuple[registry.Metric, Cells, Cells]]:
         """Yield each metric that compares groups, its cells, and those of its rates (R, G)."""
-        declared = registry.metrics_of(registry.BINARY, "difference", "ratio", "widest")
+        kinds: tuple[registry.Interval, ...] = ("difference", "ratio", "widest", "widest_mean")
+        declared = registry.metrics_of(registry.BINARY, *kinds)
         # By place: metric -> its cells, in the order of the groups.
         attributes: dict[int, dict[str, list[int]]] = {}
         for cell in np.flatnonzero((self.place >= 0) & (self.metric != "")).tolist():
@@ -634,7 +639,7 @@ def _traits_of(name: str) -> tuple[float, bool, bool, float]:
     does a largest gap; and its value by chance.
     """
     metric = registry.find(name)
-    of_noise = metric is not None and metric.interval in ("widest", "none")
+    of_noise = metric is not None and metric.interval in ("widest", "widest_mean", "none")
     least = -np.inf if metric is None else metric.least
     chance = 0.5 if name == "roc_auc" else np.nan
     return least, name.endswith("_ratio"), of_noise, chance

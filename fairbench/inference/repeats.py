@@ -28,6 +28,7 @@ from scipy import special
 from fairbench.core.arrays import Floats, divide
 from fairbench.inference.gaps import GroupLimits, pairs, simultaneous_level, smallest_ratio
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
+from fairbench.inference.rates import mean_limits as limits_of_mean
 
 # The posterior of means over splits that share training rows.
 
@@ -347,6 +348,24 @@ class RunRates:
         with np.errstate(divide="ignore", invalid="ignore"):
             harmonic = count / np.where(counted, 1 / self.sizes, 0).sum(axis=-1)
             return np.nan_to_num(harmonic / self.splits.variance(np.maximum(count, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class RunMeans(RunRates):
+    """The mean of two rates, `parts`, that rest on distinct rows of a group."""
+
+    parts: tuple[RunRates, ...] = ()
+
+    @classmethod
+    def of(cls, *parts: RunRates) -> RunMeans:
+        """Return the mean of two rates, whose levels are those of one rate."""
+        first, second = parts
+        values = (first.values + second.values) / 2
+        return cls(values, first.sizes, first.splits, first.level, parts=parts)
+
+    def limits(self, *, simultaneous: bool = False) -> Limits:
+        """Return the means (..., G) over splits with limits, as of a single split's mean."""
+        return limits_of_mean(*(part.limits(simultaneous=simultaneous) for part in self.parts))
 
 
 def largest_mean_gap(*rates: RunRates) -> Limits:

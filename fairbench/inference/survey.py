@@ -478,15 +478,17 @@ class SurveyCounts:
         size = self.size(rate, level=level)
         return rate_limits(np.nan_to_num(self.linearised(rate)[0]) * size, size, level=level)
 
-    def correlation(self, rate: Rate) -> Floats:
+    def correlation(self, *rates: Rate) -> Floats:
         """Return the correlations (G, G) of a rate's errors in two groups; 0 of distinct clusters.
 
-        As in :func:`effective_size`, half an event that only one of the two has is mixed in.
+        As in :func:`effective_size`, half an event that only one of the two has is mixed in. Of
+        several rates they are those of the errors of their mean.
         """
         if not self.shared:
             return np.zeros((len(self.rows), len(self.rows)))
-        _, scores, share = self.linearised(rate)
-        variance = self._variance(scores, share)
+        _, of_rates, shares = zip(*map(self.linearised, rates), strict=True)
+        scores = sum(of_rates) / len(rates)
+        variance = self._variance(scores, shares[0]) if len(rates) == 1 else None
         return _shared_correlation(scores, self.unit, self.group, len(self.rows), variance)
 
     def correlation_of(self, first: Rate, second: Rate) -> Floats:

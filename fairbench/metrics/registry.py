@@ -34,6 +34,7 @@ Interval = Literal[
     "difference",
     "ratio",
     "widest",
+    "widest_mean",
     "mean",
     "heavy_mean",
     "root_mean",
@@ -71,7 +72,9 @@ class Metric:
     interval : how its interval is made, which says what its function takes and returns.
         ``rate`` : takes confusion counts (..., 4), returns (...): one of its `rates`, or the mean
         of two. The interval is made from the counts, as are the next three.
-        ``widest`` : takes counts of groups (..., G, 4), the reference first, returns (...).
+        ``widest`` : takes counts of groups (..., G, 4), the reference first, returns (...): the
+        largest of the gaps of its `rates`, or a ratio of one.
+        ``widest_mean`` : the same, the gap of the mean of two rates.
         ``difference``, ``ratio`` : take counts of groups (..., G, 4), return (..., G - 1): one
         rate of every other group against the reference's.
         ``mean`` : takes the target and the columns it needs, (n,) each, returns losses (n,). The
@@ -119,12 +122,13 @@ class Metric:
     @property
     def at_most(self) -> float:
         """What no value is above: 1 of shares, areas and what compares rates."""
-        share = self.interval in ("rate", "auc", "explained", "difference") or self.is_gap
+        shares = ("rate", "auc", "explained", "difference", "widest_mean")
+        share = self.interval in shares or self.is_gap
         return min(self.most, 1.0) if share else self.most
 
     @property
     def is_gap(self) -> bool:
-        """Whether it is a largest difference between groups, of which 0 is fair."""
+        """Whether it is the largest difference of groups in a rate, of which 0 is fair."""
         return self.interval == "widest" and self.better == "lower"
 
     @property
@@ -218,7 +222,7 @@ def _metric_of(row: Mapping[str, str]) -> Metric:
 
 # The kinds of interval that a metric which a module declares can have: others have their own code.
 _OWN: Mapping[str, tuple[Interval, ...]] = {
-    BINARY: ("rate", "difference", "ratio", "widest", "mean"),
+    BINARY: ("rate", "difference", "ratio", "widest", "widest_mean", "mean"),
     MULTICLASS: ("mean",),
     REGRESSION: ("mean", "heavy_mean"),
 }
@@ -258,6 +262,7 @@ def _check_rates(metric: Metric, where: str) -> None:
         "difference": (1, rates[0, 1:] - rates[0, 0]),
         "ratio": (1, rates[0, 1:] / rates[0, 0]),
         "widest": (len(rates), largest_gap) if metric.is_gap else (1, ratio),
+        "widest_mean": (2, np.ptp(rates.mean(axis=0))),
     }[metric.interval]
     value = metric(counts) if 0 < len(metric.rates) <= most else np.nan
     if np.shape(value) != np.shape(expected) or not np.allclose(value, expected):
@@ -273,6 +278,7 @@ _MADE_OF = {
     "difference": "one rate of every group minus the reference group's",
     "ratio": "one rate of every group over the reference group's",
     "widest": "the largest difference of two groups in one of its rates, or a ratio of one rate",
+    "widest_mean": "the largest difference of two groups in the mean of its rates",
 }
 
 

@@ -1,7 +1,8 @@
 """Group rows of an evaluation: values against fairlearn, statuses, and exact posteriors."""
 
+import dataclasses
 import itertools
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,9 @@ from scipy import integrate, stats
 
 from fairbench import Evaluator
 from fairbench.evaluation.table import BELOW_EPSILON, DEBIASED, OUTSIDE_BAND, VALUE, values_of
+from fairbench.inference.rates import rate_limits
+from fairbench.metrics import group as of_groups
+from fairbench.metrics import registry
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.labelled import FAIRLEARN, GAPS_OF_RATES, evaluate
 from tests.harness import ours
@@ -270,3 +274,71 @@ def test_debiased_gaps_come_with_more_than_two_groups_only():
         assert set(corrected.index.get_level_values("metric")) == expected
     for name in ours(metrics):
         assert 0 <= row(table, name, statistic=DEBIASED)["value"] < row(table, name)["value"]
+
+
+MISSES, ALARMS = (registry.RATES[f"false_{of}_rate"] for of in ("negative", "positive"))
+
+
+@pytest.fixture
+def balanced_error_gap(monkeypatch):
+    balanced_error = partial(of_groups.mean_rate, MISSES, ALARMS)
+    about = {"name": "balanced_error_gap", "interval": "widest_mean", "rates": (MISSES, ALARMS)}
+    like = metrics_of(BINARY)["equalized_odds"]
+    metric = dataclasses.replace(like, **about, function=partial(of_groups.gap, balanced_error))
+    kept = registry.declared, registry.metrics_of
+    monkeypatch.setattr("fairbench.metrics.group.OWN", metric, raising=False)
+    for cached in kept:
+        cached.cache_clear()
+    yield
+    for cached in kept:
+        cached.cache_clear()
+
+
+def by_hand(counts):
+    """Return the balanced errors (3, G) of counts (G, 4), with limits joined by MOVER."""
+    of = [rate_limits(rate.successes(counts), rate.size(counts), level=0.95)
+          for rate in (MISSES, ALARMS)]  # fmt: skip
+    value = (of[0].value + of[1].value) / 2
+    down, up = (
+        np.hypot(*(getattr(limits, end) - limits.value for limits in of)) / 2
+        for end in ("lower", "upper")
+    )
+    return value, value - down, value + up
+
+
+def test_a_gap_of_the_mean_of_two_rates_has_the_interval_of_that_mean(balanced_error_gap):
+    counts = np.array([[70, 10, 8, 40], [30, 12, 20, 25]])
+    found = row(table_of(dict(zip("ab", counts, strict=True))), "balanced_error_gap", "group")
+    (a, b), (low_a, low_b), (high_a, high_b) = by_hand(counts)
+    balanced = [1 - (8 / 48 + 10 / 80) / 2, 1 - (20 / 45 + 12 / 42) / 2]
+    assert found["value"] == pytest.approx(balanced[0] - balanced[1]) == pytest.approx(b - a)
+    assert found["lower"] == pytest.approx(b - a - np.hypot(b - low_b, high_a - a))
+    assert found["upper"] == pytest.approx(b - a + np.hypot(high_b - b, a - low_a))
+
+
+def test_a_gap_of_means_of_more_groups_is_that_of_the_two_furthest_apart(balanced_error_gap):
+    counts = {"a": [70, 10, 8, 40], "b": [50, 12, 12, 40], "c": [30, 12, 20, 25], "d": [9, 0, 0, 0]}
+    table = table_of(counts)
+    found = row(table, "balanced_error_gap")
+    assert found["status"] == "insufficient: without 'd': no positives"
+    value, lower, upper = by_hand(np.array([*counts.values()][:3]))
+    assert found["value"] == pytest.approx(np.ptp(value))
+    assert 0 < found["lower"] < value[2] - value[0] - np.hypot(value - lower, upper - value)[2]
+    assert found["upper"] == pytest.approx(1 - lower.min())  # a group without positives may be 1
+    below = row(table, "balanced_error_gap", statistic=BELOW_EPSILON)["value"]
+    assert 0 < below <= 0.05  # the interval is above epsilon
+    assert row(table_of(counts, Evaluator(interval="dirichlet")), "balanced_error_gap")[
+        "status"
+    ].startswith("undefined")
+
+
+def test_the_errors_of_means_in_groups_that_share_clusters_cancel(balanced_error_gap):
+    """A couple of the same label and prediction are one cluster: the groups never differ."""
+    labels, predictions = np.tile([0, 0, 1, 1, 1], 80), np.tile([0, 1, 1, 1, 0], 80)
+    groups = np.repeat(["a", "b"], 200)
+    largest = {}
+    for name, clusters in {"couples": np.tile(np.arange(200), 2), "rows": np.arange(400)}.items():
+        table = evaluate(labels, predictions, sensitive_features=groups, clusters=clusters)
+        table = table.set_index(["metric", "attribute", "group"]).sort_index()
+        largest[name] = row(table, "balanced_error_gap")["upper"]
+    assert largest["couples"] < 0.02 < 0.09 < largest["rows"]

@@ -10,6 +10,7 @@ from fairbench.inference.repeats import (
     ONE,
     REPEATS,
     SAME,
+    RunMeans,
     RunRates,
     Splits,
     _cross_fold_inflation,
@@ -111,6 +112,19 @@ def test_rates_that_are_defined_in_different_numbers_of_groups_have_one_largest_
     assert largest_mean_gap(narrow, wide).value == alone.value
     apart = rates_of([[0.4, np.nan], [np.nan, 0.5]], 50.0)
     assert np.isnan(largest_mean_gap(apart).value)
+
+
+def test_the_mean_of_two_rates_varies_as_two_independent_ones():
+    first, second = (rates_of(np.array([[0.3, 0.3], [0.5, 0.6]]), 80) for _ in range(2))
+    single, mean = first.limits(), RunMeans.of(first, second).limits()
+    np.testing.assert_allclose(mean.value, single.value)
+    for end in (1, 2):
+        away = single[end] - single.value
+        np.testing.assert_allclose(mean[end] - mean.value, away / np.sqrt(2))
+    gap = largest_mean_gap(RunMeans.of(first, second))
+    assert gap.value == pytest.approx(0.25)
+    above, below = mean.upper[1] - 0.55, 0.3 - mean.lower[0]
+    assert gap.upper == pytest.approx(0.25 + np.hypot(above, below))
 
 
 def test_means_have_the_intervals_of_their_splits_or_of_how_these_differ():

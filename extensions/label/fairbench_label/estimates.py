@@ -147,16 +147,16 @@ class LastingIntervals(LabelledIntervals):
         fixed = rate_limits(*counts, level=levels)
         return fixed.where(without_labels, self.of_counts(*counts, levels))
 
-    def correlation(self, rate: Rate) -> Floats | float:
-        """Return the correlations (G, G) of a rate's errors in two groups.
+    def correlation(self, *rates: Rate) -> Floats | float:
+        """Return the correlations (G, G) of the errors of a rate, or of a mean, in two groups.
 
         Groups have distinct rows, so that their errors are uncorrelated: 0. But somebody who may
         stop at any time may stop after few rows, just when both groups' intervals miss in opposite
         directions. With few rows the correlation is therefore -1: widths add.
         """
-        if rate.needs_no_label:
+        if all(rate.needs_no_label for rate in rates):
             return 0.0
-        few = self.rows([rate])[0] < FEWEST
+        few = np.any(self.rows(rates) < FEWEST, axis=0)
         return np.where(few[:, None] | few, -1.0, 0.0)
 
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:

@@ -142,7 +142,10 @@ def replaced(
     kept = there[~there[key].isin(rows[key])]
     every = pd.concat([each for each in (kept, rows) if len(each)] or [rows])
     every = every[every[key].isin(order)]
-    return every.sort_values(key, key=lambda of: of.map(order.index), kind="stable")
+    # Each row has a number of its own again: pages find the lowest of several by it.
+    return every.sort_values(
+        key, key=lambda of: of.map(order.index), kind="stable", ignore_index=True
+    )
 
 
 def fill(page: Path, parts: Mapping[str, str], *, words: Path | None = None) -> None:

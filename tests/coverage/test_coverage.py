@@ -120,18 +120,19 @@ def test_the_lowest_settings_are_kept_in_the_row():
     assert (first["truth_below"], first["truth_above"], first["mean"]) == (2.0, 1.5, 96.5)
 
 
-def test_rows_of_a_family_are_kept_until_it_is_measured_again(tmp_path):
+@pytest.mark.parametrize("family", ["rates", "differences"])
+def test_rows_of_a_family_are_kept_until_it_is_measured_again(tmp_path, family):
     path = tmp_path / "coverage.md"
     write(path, rows_of(CELLS))
     before = read_rows(path.with_suffix(".csv"), TEXTS)
     assert before["family"].tolist() == ["rates"] * 3 + ["differences", "evaluate"]
-    again = [replace(cell, below=0, above=0) for cell in CELLS if cell.family == "rates"]
+    again = [replace(cell, below=0, above=0) for cell in CELLS if cell.family == family]
     write(path, rows_of(again))
     after = read_rows(path.with_suffix(".csv"), TEXTS)
-    same = before["family"] != "rates"
+    same = before["family"] != family
     assert after[same].equals(before[same])
     assert (after.loc[~same, "mean"] == 100).all()
-    assert "1 setting failed" in path.read_text()
+    assert f"{'1' if family == 'rates' else 'no'} setting failed" in path.read_text()
 
 
 def test_a_page_without_a_place_for_a_table_is_refused(tmp_path):

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from benchmarks.coverage import simulate
 from benchmarks.coverage.simulate import LEVEL, Family, Interval, Random, Sample, Setting
 from fairbench.core.arrays import Floats
-from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
+from fairbench.inference.gaps import GroupLimits, compared_means, largest_gap, smallest_ratio
 from fairbench.inference.posterior import Beta, central_interval, posterior_draws
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
-    mean_limits,
     quantile,
     rate_limits,
     ratio_limits,
@@ -229,7 +228,7 @@ def mean_gap_ours(counts: Sequence[Counts], _: Random) -> Interval:
 
     def means(level: float) -> Limits:
         caught, alarms = (rate_limits(each.successes, each.rows, level=level) for each in counts)
-        return mean_limits(caught.mirrored, alarms)
+        return compared_means(caught.mirrored, alarms, [each.rows for each in counts])
 
     empty = np.any([(each.rows == 0).any(axis=-1) for each in counts], axis=0)
     _, lower, upper = np.where(empty, np.nan, largest_gap(GroupLimits.at(means, LEVEL)))

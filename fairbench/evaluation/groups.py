@@ -20,7 +20,13 @@ from fairbench.core.arrays import Floats, Mask, divide
 from fairbench.evaluation.many_groups import DRAWS as POOLED_DRAWS
 from fairbench.evaluation.many_groups import parts_of
 from fairbench.evaluation.table import Statuses, in_group, without
-from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_levels, smallest_ratio
+from fairbench.inference.gaps import (
+    GroupLimits,
+    compared_means,
+    largest_gap,
+    simultaneous_levels,
+    smallest_ratio,
+)
 from fairbench.inference.pooled import Generators, Pooled, pool_rates
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import (
@@ -234,20 +240,16 @@ class CountIntervals(_Counted):
             return self.limits(rates)
         return self._limits_at(rates, np.stack([level, level]))
 
-    def _limits_of_mean(self, rates: Sequence[Rate], level: ArrayLike) -> Limits:
-        """Return the mean (1, ..., G) of two rates, with its limits."""
-        of_two = self._limits_of_two(rates, np.asarray(level))
-        first, second = (of_two.apply(itemgetter([r])) for r in (0, 1))
-        return mean_limits(first, second, self._correlation_of(*rates))
-
     def rates(self, metrics: Metrics) -> LimitPair:
         """Return both limits (M, G) of rates, or of means of two rates."""
         limits = self.limits([metric.rates[0] for metric in metrics])
         for m, metric in enumerate(metrics):
             if len(metric.rates) == 2:
-                mean = self._limits_of_mean(metric.rates, self.level)
+                of_two = self._limits_of_two(metric.rates, np.asarray(self.level))
+                first, second = (of_two.apply(itemgetter(r)) for r in (0, 1))
+                mean = mean_limits(first, second, self._correlation_of(*metric.rates))
                 for of_metrics, of_mean in zip(limits, mean, strict=True):
-                    of_metrics[m] = of_mean[0]
+                    of_metrics[m] = of_mean
         return _blank_undefined(limits, limits.value)
 
     def pairs(self, metrics: Metrics) -> LimitPair:
@@ -316,9 +318,12 @@ class CountIntervals(_Counted):
         limits = self.limits(first) if is_own else self._limits_at(first, levels)
         for r, of_mean in enumerate(rates):
             if len(of_mean) == 2:
-                mean = self._limits_of_mean(of_mean, levels[r])
+                of_two = self._limits_of_two(of_mean, levels[r])
+                one, other = (of_two.apply(itemgetter(at)) for at in (0, 1))
+                about = self.rows(of_mean), self._correlation_of(*of_mean)
+                mean = compared_means(one, other, *about)
                 for of_rates, end in zip(limits, mean, strict=True):
-                    of_rates[r] = end[0]
+                    of_rates[r] = end
         return limits
 
     def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Floats | float]:

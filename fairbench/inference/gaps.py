@@ -24,6 +24,7 @@ from fairbench.inference.rates import (
     Limits,
     difference_limits,
     last_holding,
+    mean_limits,
     probability_ratio_below,
     quantile,
     rate_limits,
@@ -209,6 +210,26 @@ def largest_gap(rates: GroupLimits) -> Limits:
     sizes = _size_limits_of_pairs(one, other, _between(rates.correlation, first, second))
     value, lower, upper = (np.fmax.reduce(array, axis=-1, initial=np.nan) for array in sizes)
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
+
+
+_FEW = 30  # rows
+
+
+def compared_means(
+    first: Limits, second: Limits, rows: ArrayLike, correlation: ArrayLike = 0.0
+) -> Limits:
+    """Return the means of two rates of groups (..., G), with limits from which gaps are made.
+
+    The errors of few rows are skewed, and limits joined as those of a single mean would then be too
+    narrow for the extremes of many groups: widths add where a rate has fewer than 30 rows.
+
+    Parameters
+    ----------
+    rows : (2, ..., G) how many rows each rate rests on.
+    correlation : the correlation of the errors of the two rates of a group.
+    """
+    few = (np.asarray(rows) < _FEW).any(axis=0)
+    return mean_limits(first, second, np.where(few, 1.0, correlation))
 
 
 def gap_of_noise(rates: Limits, *, level: float = 0.95) -> float:

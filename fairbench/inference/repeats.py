@@ -26,9 +26,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats, divide
-from fairbench.inference.gaps import GroupLimits, pairs, simultaneous_level, smallest_ratio
+from fairbench.inference.gaps import (
+    GroupLimits,
+    compared_means,
+    pairs,
+    simultaneous_level,
+    smallest_ratio,
+)
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
-from fairbench.inference.rates import mean_limits as limits_of_mean
 
 # The posterior of means over splits that share training rows.
 
@@ -365,7 +370,8 @@ class RunMeans(RunRates):
 
     def limits(self, *, simultaneous: bool = False) -> Limits:
         """Return the means (..., G) over splits with limits, as of a single split's mean."""
-        return limits_of_mean(*(part.limits(simultaneous=simultaneous) for part in self.parts))
+        first, second = (part.limits(simultaneous=simultaneous) for part in self.parts)
+        return compared_means(first, second, [part.effective_size for part in self.parts])
 
 
 def largest_mean_gap(*rates: RunRates) -> Limits:

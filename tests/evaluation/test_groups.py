@@ -332,6 +332,14 @@ def test_a_gap_of_means_of_more_groups_is_that_of_the_two_furthest_apart(balance
     ].startswith("undefined")
 
 
+def test_with_few_rows_the_widths_of_both_rates_add(balanced_error_gap):
+    counts = np.array([[70, 10, 8, 40], [30, 12, 9, 20]])
+    found = row(table_of(dict(zip("ab", counts, strict=True))), "balanced_error_gap")
+    (a, b), (low_a, _), _ = by_hand(counts)
+    each = [rate_limits(hits, rows, level=0.95).upper for hits, rows in ((9, 29), (12, 42))]
+    assert found["upper"] == pytest.approx(b - a + np.hypot(np.mean(each) - b, a - low_a))
+
+
 def test_the_errors_of_means_in_groups_that_share_clusters_cancel(balanced_error_gap):
     """A couple of the same label and prediction are one cluster: the groups never differ."""
     labels, predictions = np.tile([0, 0, 1, 1, 1], 80), np.tile([0, 1, 1, 1, 0], 80)

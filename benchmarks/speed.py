@@ -40,9 +40,10 @@ SWEPT = {
 }
 WARM_UP = {Task.BINARY: "simulated", Task.REGRESSION: "simulated_regression"}
 TINY = ("dataset=simulated", "dataset.n_samples=100", "split.repeats=1", "figures=false")
-RUNS = 200  # tiny ones
+RUNS = 1000  # tiny ones
 RUN = [sys.executable, str(measure.ROOT / "run.py")]
 FAIRBENCH = [sys.executable, "-m", "fairbench"]
+OF_RUNS = ("cells", "runs", "splits")  # folders of results whose files are of single runs
 READING = ("store ls", "table all out=runs.csv", "report")
 
 
@@ -193,6 +194,7 @@ def tiny(_: int) -> Iterator[Figures]:
             clock.append(time.perf_counter() - started)
         found = [path for path in results.rglob("*") if path.name != "mlflow.db"]
         sizes = [path.stat().st_size for path in found if path.is_file()]
+        of_runs = sum(len([*results.glob(f"{folder}/**/*.*")]) for folder in OF_RUNS)
         read = {
             verb: measure.cpu_of_process([*FAIRBENCH, *verb.split(), str(places[0])])
             for verb in READING
@@ -200,7 +202,7 @@ def tiny(_: int) -> Iterator[Figures]:
     faster = clock[0] / clock[1]
     rows = [
         ["CPU milliseconds a run", judged(1000 * seconds[0] / RUNS, 45), "45"],
-        ["files a run", judged(len(sizes) / RUNS, 4), "4"],
+        ["files a run, beside those that all share", judged(of_runs / RUNS, 4), "4"],
         ["kB a run, without MLflow's database", f"{sum(sizes) / RUNS / 1000:.0f}", ""],
         ["how many times as fast `n_jobs=2` is by the clock", judged(-faster, -1.8)[1:], "1.8"],
     ]

@@ -28,8 +28,10 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from unicodedata import category, normalize
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from markupsafe import Markup
+    from numpy.typing import NDArray
     from rich.text import Text
 
 _LARGE = 100  # from which a number has one decimal
@@ -247,20 +249,27 @@ def csv_text(table: pd.DataFrame) -> str:
     spreadsheets take for "this is text". Signs that cannot be seen are written as their codes, and
     the backslashes of a text that holds such codes twice. :func:`read_csv` undoes both.
     """
-    columns = [_written(column) for _, column in table.items()]
+    missing = table.isna().to_numpy().T
+    columns = [
+        _written(column, gone) for (_, column), gone in zip(table.items(), missing, strict=True)
+    ]
     rows = [[_guarded(str(name)) for name in table], *zip(*columns, strict=True)]
     written = _csv_of(rows, csv.QUOTE_MINIMAL)
     # A carriage return would end a row unless all texts are in quotation marks.
     return _csv_of(rows, csv.QUOTE_NONNUMERIC) if "\r" in written else written
 
 
-def _written(column: pd.Series) -> list[Any]:
+def _written(column: pd.Series, missing: NDArray[np.bool_]) -> list[Any]:
     """Return the values of a column as CSV has them, with nothing for what is missing."""
-    values, missing = column.tolist(), column.isna().tolist()
-    texts = {value: _guarded(value) for value in {*values} if isinstance(value, str)}
-    return [
-        "" if gone else texts.get(value, value) for value, gone in zip(values, missing, strict=True)
-    ]
+    if missing.all():
+        return [""] * len(column)
+    values: list[Any] = column.tolist()
+    if column.dtype.kind not in "biuf":
+        texts = {value: _guarded(value) for value in {*values} if isinstance(value, str)}
+        values = [texts.get(value, value) for value in values]
+    if missing.any():
+        values = ["" if gone else value for value, gone in zip(values, missing, strict=True)]
+    return values
 
 
 def _csv_of(rows: Sequence[Sequence[Any]], quoting: Literal[0, 2]) -> str:

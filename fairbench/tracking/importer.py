@@ -368,11 +368,10 @@ class Logger:
 
     Parameters
     ----------
-    every : the longest pause between two batches, in seconds; in the beginning pauses are shorter,
-        so that little is left when a short sweep ends.
+    every : the pause between two batches, in seconds.
     """
 
-    def __init__(self, tracking: Tracking, sweep: Sweep, every: float = 20.0) -> None:
+    def __init__(self, tracking: Tracking, sweep: Sweep, every: float = 1.0) -> None:
         self._tracking, self._sweep, self._every = tracking, sweep, every
         self._finished, self._over = deque[Run](), threading.Event()
         self._thread = threading.Thread(target=self._log, daemon=True)
@@ -388,10 +387,10 @@ class Logger:
         self._thread.join()
 
     def _log(self) -> None:
-        worker, begun, over = Worker(), time.monotonic(), False
+        worker, over = Worker(), False
         with contextlib.suppress(EOFError, OSError):
             while not over:
-                over = self._over.wait(min(self._every, 1 + (time.monotonic() - begun) / 8))
+                over = self._over.wait(self._every)
                 if runs := [self._finished.popleft() for _ in range(len(self._finished))]:
                     worker.pipe.send((_logged, (self._tracking, runs, self._sweep)))
                     over = not worker.pipe.recv() or over

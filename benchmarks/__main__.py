@@ -28,7 +28,7 @@ def main(parts: tuple[str, ...] = (), repeats: int = 3, write: Path | None = Non
             raise unknown_name("part", name, PARTS)
     for name in parts or PARTS:
         for figures in PARTS[name](repeats):
-            when = _when(repeats)
+            when = _when(figures.repeats)
             show(figures.name, figures.rows[0], figures.rows[1:])
             if write:
                 fill(write, {f"speed: {figures.name}": f"{markdown(figures.rows)}\n\n{when}"})
@@ -40,12 +40,12 @@ def _when(repeats: int) -> str:
     """Say when this is measured, of what, with what and beside what, in a sentence."""
     here = machine()
     changed = " and changes" if here.get("git_dirty") else ""
+    times = f"medians of {repeats}" if repeats > 1 else "once"
     commit = here.get("git_commit", "no checkout")[:8]
     return (
-        f"Measured on {date.today()} at version {VERSION} ({commit}{changed}), medians of "
-        f"{repeats}; XGBoost {xgboost.__version__}, Python {here['python']}, one thread, "
-        f"{os.cpu_count()} cores of {here['cpu']}, on which {os.getloadavg()[2]:.1f} other "
-        "processes ran."
+        f"Measured on {date.today()} at version {VERSION} ({commit}{changed}), {times}; XGBoost "
+        f"{xgboost.__version__}, Python {here['python']}, one thread, {os.cpu_count()} cores of "
+        f"{here['cpu']}, on which {os.getloadavg()[2]:.1f} other processes ran."
     )
 
 

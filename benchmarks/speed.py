@@ -48,10 +48,11 @@ READING = ("store ls", "table all out=runs.csv", "report")
 
 
 class Figures(NamedTuple):
-    """A table of what was measured: its name, and its rows, the head first."""
+    """A table of medians: its name, its rows, the head first, and of how many measurements."""
 
     name: str
     rows: list[list[str]]
+    repeats: int = 1
 
 
 def judged(value: float, most: float) -> str:
@@ -74,7 +75,8 @@ def sweep(repeats: int) -> Iterator[Figures]:
     rows = [_compared(SWEPT[name], of, most=1.0) for name, of in zip(names, seconds, strict=True)]
     rows.append(_compared("all", seconds.sum(axis=0), most=0.4, most_of_fits=1.25))
     head = ["CPU seconds", "reference", "ours", "ratio", "the same fits alone", "ours / fits"]
-    yield Figures("sweep", [head, *rows, ["target", "", "", "0.40, each 1.00", "", "1.25"]])
+    targets = ["target", "", "", "0.40, each 1.00", "", "1.25"]
+    yield Figures("sweep", [head, *rows, targets], repeats)
 
 
 def _compared(name: str, seconds: Any, *, most: float, most_of_fits: float = np.inf) -> list[str]:

@@ -8,6 +8,7 @@ differences of many rows alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import itemgetter
@@ -39,7 +40,15 @@ from fairbench.inference.rates import (
 )
 from fairbench.inference.survey import LabelledRows, SurveyCounts
 from fairbench.metrics.group import debiased
-from fairbench.metrics.registry import BINARY, Counts, Metric, Rate, metrics_of, shares_of
+from fairbench.metrics.registry import (
+    BINARY,
+    Counts,
+    Metric,
+    Rate,
+    metrics_of,
+    shares_of,
+    table_rows,
+)
 
 LimitPair = tuple[Floats, Floats]
 Metrics = Sequence[Metric]
@@ -548,18 +557,27 @@ class GroupCounts:
         """The joint estimates (S,) of the groups' rates of all gaps, and of the error, by name."""
         widest = metrics_of(BINARY, "widest", "widest_mean").values()
         gaps = [metric for metric in widest if metric.better == "lower"]
-        rates = {rate.name: rate for metric in gaps for rate in metric.rates}
+        ours = {row["name"] for row in table_rows()}
+        # What a metric of somebody's own adds changes no draw of the others.
+        rates = {rate.name: rate for one in gaps if one.name in ours for rate in one.rates}
+        further = {rate.name: rate for one in gaps for rate in one.rates if rate.name not in rates}
+        by_rate = self._pooled(rates, self.generators)
+        if further:
+            by_rate |= self._pooled(further, deepcopy(self.generators))
+        return by_rate | {"error_rate": by_rate["accuracy"].complement}
+
+    def _pooled(self, rates: Mapping[str, Rate], generators: Generators) -> dict[str, Pooled]:
+        """Return the joint estimates (S,) of the groups' rates by name."""
         shape = len(rates), -1, len(self.groups)
         successes, sizes = shares_of(list(rates.values()), self.counts)
         posteriors = pool_rates(
             successes.reshape(shape),
             sizes.reshape(shape),
-            self.generators,
+            generators,
             attributes=parts_of(self.attribute, self.groups),
             draws=min(self.draws, POOLED_DRAWS),
         )
-        by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
-        return by_rate | {"error_rate": by_rate["accuracy"].complement}
+        return {name: posteriors.take(r) for r, name in enumerate(rates)}
 
     def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""

@@ -279,10 +279,13 @@ def test_debiased_gaps_come_with_more_than_two_groups_only():
 MISSES, ALARMS = (registry.RATES[f"false_{of}_rate"] for of in ("negative", "positive"))
 
 
+GAP = "gap_of_this_test"
+
+
 @pytest.fixture
 def balanced_error_gap(monkeypatch):
     balanced_error = partial(of_groups.mean_rate, MISSES, ALARMS)
-    about = {"name": "balanced_error_gap", "interval": "widest_mean", "rates": (MISSES, ALARMS)}
+    about = {"name": GAP, "interval": "widest_mean", "rates": (MISSES, ALARMS)}
     like = metrics_of(BINARY)["equalized_odds"]
     metric = dataclasses.replace(like, **about, function=partial(of_groups.gap, balanced_error))
     kept = registry.declared, registry.metrics_of
@@ -292,6 +295,15 @@ def balanced_error_gap(monkeypatch):
     yield
     for cached in kept:
         cached.cache_clear()
+
+
+def test_a_gap_of_ones_own_changes_no_other_row(request):
+    counts = {"a": [70, 10, 8, 40], "b": [30, 12, 20, 25], "c": [40, 12, 9, 30]}
+    before = table_of(counts)
+    request.getfixturevalue("balanced_error_gap")
+    after = table_of(counts)
+    assert GAP in after.index
+    pd.testing.assert_frame_equal(after.drop(index=GAP, level=0), before)
 
 
 def by_hand(counts):
@@ -308,7 +320,7 @@ def by_hand(counts):
 
 def test_a_gap_of_the_mean_of_two_rates_has_the_interval_of_that_mean(balanced_error_gap):
     counts = np.array([[70, 10, 8, 40], [30, 12, 20, 25]])
-    found = row(table_of(dict(zip("ab", counts, strict=True))), "balanced_error_gap", "group")
+    found = row(table_of(dict(zip("ab", counts, strict=True))), GAP, "group")
     (a, b), (low_a, low_b), (high_a, high_b) = by_hand(counts)
     balanced = [1 - (8 / 48 + 10 / 80) / 2, 1 - (20 / 45 + 12 / 42) / 2]
     assert found["value"] == pytest.approx(balanced[0] - balanced[1]) == pytest.approx(b - a)
@@ -319,22 +331,22 @@ def test_a_gap_of_the_mean_of_two_rates_has_the_interval_of_that_mean(balanced_e
 def test_a_gap_of_means_of_more_groups_is_that_of_the_two_furthest_apart(balanced_error_gap):
     counts = {"a": [70, 10, 8, 40], "b": [50, 12, 12, 40], "c": [30, 12, 20, 25], "d": [9, 0, 0, 0]}
     table = table_of(counts)
-    found = row(table, "balanced_error_gap")
+    found = row(table, GAP)
     assert found["status"] == "insufficient: without 'd': no positives"
     value, lower, upper = by_hand(np.array([*counts.values()][:3]))
     assert found["value"] == pytest.approx(np.ptp(value))
     assert 0 < found["lower"] < value[2] - value[0] - np.hypot(value - lower, upper - value)[2]
     assert found["upper"] == pytest.approx(1 - lower.min())  # a group without positives may be 1
-    below = row(table, "balanced_error_gap", statistic=BELOW_EPSILON)["value"]
+    below = row(table, GAP, statistic=BELOW_EPSILON)["value"]
     assert 0 < below <= 0.05  # the interval is above epsilon
-    assert row(table_of(counts, Evaluator(interval="dirichlet")), "balanced_error_gap")[
-        "status"
-    ].startswith("undefined")
+    assert row(table_of(counts, Evaluator(interval="dirichlet")), GAP)["status"].startswith(
+        "undefined"
+    )
 
 
 def test_with_few_rows_the_widths_of_both_rates_add(balanced_error_gap):
     counts = np.array([[70, 10, 8, 40], [30, 12, 9, 20]])
-    found = row(table_of(dict(zip("ab", counts, strict=True))), "balanced_error_gap")
+    found = row(table_of(dict(zip("ab", counts, strict=True))), GAP)
     (a, b), (low_a, _), _ = by_hand(counts)
     each = [rate_limits(hits, rows, level=0.95).upper for hits, rows in ((9, 29), (12, 42))]
     assert found["upper"] == pytest.approx(b - a + np.hypot(np.mean(each) - b, a - low_a))
@@ -348,5 +360,5 @@ def test_the_errors_of_means_in_groups_that_share_clusters_cancel(balanced_error
     for name, clusters in {"couples": np.tile(np.arange(200), 2), "rows": np.arange(400)}.items():
         table = evaluate(labels, predictions, sensitive_features=groups, clusters=clusters)
         table = table.set_index(["metric", "attribute", "group"]).sort_index()
-        largest[name] = row(table, "balanced_error_gap")["upper"]
+        largest[name] = row(table, GAP)["upper"]
     assert largest["couples"] < 0.02 < 0.09 < largest["rows"]

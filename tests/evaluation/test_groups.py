@@ -214,7 +214,7 @@ def test_many_tiny_groups_leave_no_resample_to_correct_with():
 
 # Intervals and probabilities against exact posteriors.
 
-WIDEST = metrics_of(BINARY, "widest")
+WIDEST = metrics_of(BINARY, "widest", "widest_mean")
 EVERY_RATE = metrics_of(BINARY, "rate").items()
 RATES = {name: each.function for name, each in EVERY_RATE if len(each.rates) == 1}
 DRAWS = 20_000
@@ -267,7 +267,7 @@ def test_interval_of_a_groups_rate_has_the_probability_asked_for(settings):
 
 
 def test_debiased_gaps_come_with_more_than_two_groups_only():
-    metrics = {name for name, metric in WIDEST.items() if metric.is_gap}
+    metrics = {name for name, metric in WIDEST.items() if metric.better == "lower"}
     for groups, expected in (("ab", set()), ("abc", metrics)):
         table = fine_table(groups)
         corrected = table[table["statistic"] == DEBIASED]

@@ -205,11 +205,6 @@ def gap_ours(counts: Counts, _: Random) -> Interval:
     return largest_gap(_group_limits(counts))
 
 
-def gap_of_some(counts: Counts, _: Random) -> Interval:
-    """Return the same of the groups that have rows, as if there were no others."""
-    return largest_gap(_group_limits(counts).only(counts.rows > 0))
-
-
 def smallest_ours(counts: Counts, _: Random) -> Interval:
     """Return the folded ratios of all pairs."""
     return smallest_ratio(_group_limits(counts))
@@ -271,62 +266,11 @@ def wilson_limits(counts: Counts, _: Random | None = None) -> Limits:
     return Limits(p, centre - half, centre + half)
 
 
-def gap_newcombe(counts: Counts, _: Random) -> Interval:
-    """Return Newcombe's interval of the two groups that lie furthest apart."""
-    return difference_limits(*_extremes(wilson_limits(counts)))
-
-
-def smallest_newcombe(counts: Counts, _: Random) -> Interval:
-    """Return Donner and Zou's interval of the two groups that lie furthest apart, at most 1."""
-    high, low = _extremes(wilson_limits(counts))
-    ratio = ratio_limits(low, high)
-    return ratio.lower, np.minimum(ratio.upper, 1)
-
-
-def _extremes(limits: Limits) -> list[Limits]:
-    """Return the limits of the group of the highest and of the lowest rate."""
-    return [
-        Limits(*(np.take_along_axis(limit, place[:, None], axis=-1)[:, 0] for limit in limits))
-        for place in (limits.value.argmax(axis=-1), limits.value.argmin(axis=-1))
-    ]
-
-
-# Wald.
-
-
 def rate_wald(counts: Counts, _: Random) -> Interval:
-    """Return the rate and 1.96 of its estimated standard errors."""
-    return _around(counts.rate, np.sqrt(_variance(counts)))
-
-
-def difference_wald(counts: Counts, _: Random) -> Interval:
-    """Return the difference and 1.96 of its estimated standard errors."""
-    return _around(difference_of(counts.rate), np.sqrt(_variance(counts).sum(axis=-1)))
-
-
-def ratio_wald(counts: Counts, _: Random) -> Interval:
-    """Return the log ratio and 1.96 of its standard errors, as a ratio (Katz et al. 1978)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt((_variance(counts) / counts.rate**2).sum(axis=-1))
-        lower, upper = _around(np.log(ratio_of(counts.rate)), error)
-    unknown = (counts.successes == 0).any(axis=-1)
-    return np.where(unknown, np.nan, np.exp(lower)), np.where(unknown, np.nan, np.exp(upper))
-
-
-def gap_wald(counts: Counts, _: Random) -> Interval:
-    """Return the Wald interval of the two groups that lie furthest apart."""
-    rate, error = counts.rate, np.sqrt(_variance(counts))
-    high, low = _extremes(Limits(rate, error, error))
-    return _around(high.value - low.value, np.hypot(high.lower, low.lower))
-
-
-def _variance(counts: Counts) -> Floats:
+    """Return the rate and 1.96 of its estimated standard errors, as most packages do."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return counts.rate * (1 - counts.rate) / counts.rows
-
-
-def _around(value: Floats, error: Floats) -> tuple[Floats, Floats]:
-    return value - quantile(LEVEL) * error, value + quantile(LEVEL) * error
+        half = quantile(LEVEL) * np.sqrt(counts.rate * (1 - counts.rate) / counts.rows)
+    return counts.rate - half, counts.rate + half
 
 
 # The bootstrap of fairlearn's MetricFrame.
@@ -442,9 +386,7 @@ def _drawing(statistic: Statistic) -> Callable[[Population, int, Random], Sample
 POSITIVES, FALSE_POSITIVES = 0.3, 0.1
 
 
-def _draw_two(
-    population: Population, replications: int, draw: Random, *, gap: Callable[..., Floats]
-) -> Sample:
+def _draw_two(population: Population, replications: int, draw: Random, *, gap: Statistic) -> Sample:
     """Draw counts of two rates: of the positives, 30 % of all rows, and of the negatives.
 
     The true positive rates are the population's; the false positive rates lie around 10 % and
@@ -461,35 +403,17 @@ def _draw_two(
         Counts(draw.binomial(positives, caught), positives),
         Counts(draw.binomial(negatives, alarms), negatives),
     )
-    return Sample(counts, gap(caught, alarms))
+    return Sample(counts, gap(np.stack([alarms, caught])))
 
 
-def _larger_gap(caught: Floats, alarms: Floats) -> Floats:
-    return np.maximum(np.ptp(caught, axis=1), np.ptp(alarms, axis=1))
-
-
-def _gap_of_means(caught: Floats, alarms: Floats) -> Floats:
-    """Return the gap of balanced errors; misses are what is not caught, and as far apart."""
-    return np.ptp(alarms - caught, axis=1) / 2
-
-
-_OF_FORM = {
-    "difference": (difference_limits, difference_of, difference_wald),
-    "ratio": (ratio_limits, ratio_of, ratio_wald),
-}
-
-
-def _of_two(form: str) -> Family:
+def _of_two(form: str, joined: Callable[[Limits, Limits], Limits], of_rates: Statistic) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
-    joined, of_rates, wald = _OF_FORM[form]
     made: dict[str, Any] = {
         "ours": of_pair(rate_ours, joined),
         simulate.BEFORE: (posterior(of_rates), 500, 1),
         "Newcombe": of_pair(wilson_limits, joined),
-        "Wald": wald,
     }
-    of = partial(all_populations, (2,))
-    bounded = form == "ratio"
+    of, bounded = partial(all_populations, (2,)), form == "ratio"
     return Family(f"{form}s", of, _drawing(of_rates), made, 2000, metric=form, bounded=bounded)
 
 
@@ -502,39 +426,29 @@ _RATE: dict[str, Any] = {
 _GAP: dict[str, Any] = {
     "ours": gap_ours,
     simulate.BEFORE: (posterior(gap_of), 200, 4),
-    "Newcombe": gap_newcombe,
-    "Wald": gap_wald,
     BOOTSTRAP: (bootstrap(gap_of), 200, 16),
 }
-_GAP_OF_TINY = {"ours": gap_ours, "leaving out groups without rows": gap_of_some}
 _SMALLEST: dict[str, Any] = {
     "ours": smallest_ours,
     simulate.BEFORE: (posterior(smallest_of), 200, 4),
-    "Newcombe": smallest_newcombe,
     BOOTSTRAP: (bootstrap(smallest_of), 200, 16),
 }
+_OF_TWO_RATES = (
+    ("equalized_odds", lambda both: gap_of(both).max(axis=0), odds_ours, "equalized odds"),
+    # Misses are what is not caught, and as far apart.
+    ("gaps_of_means", lambda both: gap_of(both[0] - both[1]) / 2, mean_gap_ours, "balanced error"),
+)
 _ALL, _WIDEST, _LEAST = all_populations, "largest gap", "smallest ratio"
 FAMILIES = (
     Family("rates", _rates, _draw_rate, _RATE, 5000, metric="rate"),
-    *map(_of_two, _OF_FORM),
+    _of_two("difference", difference_limits, difference_of),
+    _of_two("ratio", ratio_limits, ratio_of),
     Family("gaps", _ALL, _drawing(gap_of), _GAP, metric=_WIDEST),
     Family("fixed_rates", _fixed_rates, _draw_fixed, _FEW, 5000, metric="rate"),
-    Family("gaps_with_tiny_groups", _tiny, _draw_tiny, _GAP_OF_TINY, metric=_WIDEST),
+    Family("gaps_with_tiny_groups", _tiny, _draw_tiny, {"ours": gap_ours}, metric=_WIDEST),
     Family("smallest_ratios", _ALL, _drawing(smallest_of), _SMALLEST, metric=_LEAST),
-    Family(
-        "equalized_odds",
-        _ALL,
-        partial(_draw_two, gap=_larger_gap),
-        {"ours": odds_ours},
-        500,
-        metric="equalized odds",
-    ),
-    Family(
-        "gaps_of_means",
-        _ALL,
-        partial(_draw_two, gap=_gap_of_means),
-        {"ours": mean_gap_ours},
-        500,
-        metric="gap of balanced errors",
+    *(
+        Family(name, _ALL, partial(_draw_two, gap=gap), {"ours": made}, 500, metric=metric)
+        for name, gap, made, metric in _OF_TWO_RATES
     ),
 )

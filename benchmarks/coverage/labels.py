@@ -404,13 +404,6 @@ def _searched(data: Counted, _: Random, *, limits: Callable[..., Limits]) -> End
     return _ends(worst, *(limits(*helped, level=level) for level in levels))
 
 
-def _unsearched(data: Counted, _: Random) -> Ends:
-    """Return uncorrected intervals."""
-    helped, worst = data
-    limits = rate_limits(*helped, level=LEVEL)
-    return _ends(worst, limits, limits)
-
-
 def _ends(worst: Codes, single: Limits, all_together: Limits) -> Ends:
     result = found_limits(single, all_together, lowest=True)
     lower, upper = (np.take_along_axis(each, worst, 1) for each in result[1:])
@@ -528,13 +521,13 @@ FAMILIES = (
         "active_labels",
         lambda: starmap(_labelling, product(MAPS_ACTIVE, (50, 100, 300), _STRATEGIES, (False,))),
         _draw,
-        {"ours": _FIXED, "any stopping time": _ANY, "uncorrected": _unsearched},
+        {"ours": _FIXED, "any stopping time": _ANY},
     ),
     Family(
         "stopped_labels",
         lambda: [_labelling(name, 300, TOP_TWO, True) for name in MAPS_ACTIVE],
         _draw,
-        {"ours": _ANY, "fixed number": _FIXED, "uncorrected": _unsearched},
+        {"ours": _ANY, "fixed number": _FIXED},
     ),
     Family(
         "along_the_run",

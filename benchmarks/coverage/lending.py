@@ -179,10 +179,6 @@ def _ours(data: Counts, draw: Random) -> Interval:
     return lower, upper
 
 
-def _alone(data: Counts, _: Random) -> Interval:
-    return rate_limits(data.successes, data.rows, level=LEVEL)
-
-
 EPSILON = 0.05
 
 
@@ -237,36 +233,27 @@ def _said(probability: Floats) -> Interval:
     return lower, np.where(probability > LEVEL, EPSILON, 1.0)
 
 
-def _posterior_below(data: Compared, draw: Random) -> Floats:
+def _below_ours(data: Compared, draw: Random) -> Interval:
+    """Return the same of the joint posterior's probability, bounded by the gap's interval."""
     counts, codes = data
-    below = []
+    limits = GroupLimits.of(counts.successes, counts.size, level=LEVEL).only(counts.size > 0)
+    gap, posterior = largest_gap(limits), []
     for hits, size in zip(counts.successes, counts.size, strict=True):
         has = size > 0
         some = None if codes is None else codes[has]
         pooled = pool(hits[has], size[has], draw, attributes=some, draws=400)
-        below.append(pooled.gap_below(EPSILON))
-    return np.array(below)
-
-
-def _below_ours(data: Compared, draw: Random) -> Interval:
-    counts, _ = data
-    limits = GroupLimits.of(counts.successes, counts.size, level=LEVEL).only(counts.size > 0)
-    gap, posterior = largest_gap(limits), _posterior_below(data, draw)
+        posterior.append(pooled.gap_below(EPSILON))
     return _said(probability_below(posterior, gap.lower, gap.upper, EPSILON, level=LEVEL))
 
 
 _ODDS = {"ours": _odds_ours}
 _BEST = {"ours": _best_ours}
-_POOLED = {"ours": _ours, "each group alone": _alone}
-_SMALL = {
-    "ours": _below_ours,
-    "posterior alone": lambda data, draw: _said(_posterior_below(data, draw)),
-}
+_SMALL = {"ours": _below_ours}
 _BEST_RATIO = "impact ratio among the best"
 FAMILIES = (
     Family("odds_ratios", _two_rates, _draw_odds, _ODDS, 5000, metric="odds ratio", bounded=True),
     Family("best_by_score", _scored, _draw_scored, _BEST, 1000, 200, _BEST_RATIO, bounded=True),
     Family("mean_differences", _priced, _draw_priced, {"ours": _means_ours}, 500, 80),
-    Family("pooled", _populations, _draw, _POOLED, 200, metric="rate of every group"),
+    Family("pooled", _populations, _draw, {"ours": _ours}, 200, metric="rate of every group"),
     Family("small_gaps", _apart, _draw_apart, _SMALL, 600, metric="P(gap < 0.05)"),
 )

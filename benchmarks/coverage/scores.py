@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from math import pi, sqrt
 from typing import Any
@@ -278,11 +278,10 @@ def _draw_clustered(population: Setting, replications: int, draw: Random) -> Sam
     return Sample(((label, score, unit // population.clusters, replications), unit), truth)
 
 
-def _clustered_areas(data: tuple[Any, NDArray[np.intp]], _: Random, *, aware: bool) -> Interval:
+def _clustered_areas(data: tuple[Any, NDArray[np.intp]], _: Random) -> Interval:
     """Return the intervals of rows, (n,) of all replications, whose clusters are known."""
     rows, unit = data
-    design = Design.of(len(unit), clusters=unit) if aware else None
-    return Areas.of(*rows, design=design).limits(LEVEL)
+    return Areas.of(*rows, design=Design.of(len(unit), clusters=unit)).limits(LEVEL)
 
 
 def _law(law: str, rows: int, score: Floats, weight: Floats, chance: Floats) -> Setting:
@@ -526,24 +525,14 @@ def _limits_errors(group: Predicted) -> dict[str, Limits]:
     }
 
 
-_OF_CLUSTERS = {
-    "ours": partial(_clustered_areas, aware=True),
-    "ignoring clusters": partial(_clustered_areas, aware=False),
-}
+_AREAS = {"ours": _clustered_areas}
 _OF_ERRORS: dict[str, Any] = {
     "ours": lambda groups, _: with_differences(*map(_limits_errors, groups)),
     "Wald": _wald,
 }
 FAMILIES = (
     Family("scores", _populations, _draw, {"ours": _ours, "Wald": _wald}),
-    Family(
-        "areas_of_clusters",
-        _clustered,
-        _draw_clustered,
-        _OF_CLUSTERS,
-        600,
-        metric="AUC of clusters",
-    ),
+    Family("areas_of_clusters", _clustered, _draw_clustered, _AREAS, 600, metric="AUC of clusters"),
     Family("reaching_scores", _laws, _draw_law, {"ours": _without_areas, "Wald": _wald}),
     Family("regression", _populations_errors, _draw_errors, _OF_ERRORS),
 )

@@ -18,7 +18,7 @@ from fairbench.core.arrays import Floats, Mask
 from fairbench.inference import gaps
 from fairbench.inference.gaps import GroupLimits, StandardisedRates
 from fairbench.inference.means import Moments, around, loss_limits
-from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.rates import Limits, difference_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts
 from fairbench.metrics.registry import selection_rate
 
@@ -129,15 +129,6 @@ def _ours(rows: Rows, r: int) -> Sequence[Limits]:
         means.take(last), means.take(0), sample.correlation(totals)[last, 0]
     )
     return single.take(0), difference, gap, of_means
-
-
-def _unaware(rows: Rows, r: int) -> Sequence[Limits]:
-    """Return intervals that take no notice of weights and clusters."""
-    size, hits = (np.bincount(rows.group, each, rows.groups) for each in (None, rows.outcome[r]))
-    limits = rate_limits(hits, size, level=LEVEL)
-    difference = difference_limits(limits.take(rows.groups - 1), limits.take(0))
-    gap = gaps.largest_gap(GroupLimits.of(hits, size, level=LEVEL))
-    return limits.take(0), difference, gap
 
 
 def ratios(top: Floats, bottom: Floats, design: Design) -> tuple[Floats, Floats]:
@@ -281,7 +272,6 @@ def _ours_standardised(counts: Counts, _: Random) -> Ends:
 _OF_ROWS: dict[str, Any] = {
     "ours": _each(_ours),
     "linearised t": (_each(_linearised), 300, 2),
-    "ignoring weights and clusters": (_each(_unaware), 300, 2),
 }
 _OF_STRATA = {"ours": _ours_standardised}
 _ALL = _populations_standardised

@@ -360,19 +360,18 @@ class Tracking:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
 
 
+_PAUSE_S = 1.0  # between two batches
+
+
 class Logger:
     """Logs the runs of a sweep in a process of its own while others are fitted, now and then.
 
     What it cannot log is left to `Tracking.sync`, which says why. A kill leaves half an entry at
     most, which the next sync replaces.
-
-    Parameters
-    ----------
-    every : the pause between two batches, in seconds.
     """
 
-    def __init__(self, tracking: Tracking, sweep: Sweep, every: float = 1.0) -> None:
-        self._tracking, self._sweep, self._every = tracking, sweep, every
+    def __init__(self, tracking: Tracking, sweep: Sweep) -> None:
+        self._tracking, self._sweep = tracking, sweep
         self._finished, self._over = deque[Run](), threading.Event()
         self._thread = threading.Thread(target=self._log, daemon=True)
         self._thread.start()
@@ -390,7 +389,7 @@ class Logger:
         worker, over = Worker(), False
         with contextlib.suppress(EOFError, OSError):
             while not over:
-                over = self._over.wait(self._every)
+                over = self._over.wait(_PAUSE_S)
                 if runs := [self._finished.popleft() for _ in range(len(self._finished))]:
                     worker.pipe.send((_logged, (self._tracking, runs, self._sweep)))
                     over = not worker.pipe.recv() or over

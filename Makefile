@@ -84,7 +84,7 @@ format: $(STAMP) ## rewrite the code in the house style
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(STAMP) ## speed, beside the reference implementation and the bare fits (half an hour)
+bench: $(STAMP) ## speed, beside the reference implementation and the bare fits (ten minutes)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 # A paper: run what is missing, print the verdicts. quick=true for a small look; table=1 for one table.
@@ -124,7 +124,7 @@ faults: $(STAMP) ## a stranger's folder: kinds of names, files that unfold, odd 
 coverage: $(STAMP) ## how often every interval holds the truth: writes docs/coverage.md (half an hour)
 	@$(BIN)/python -m benchmarks.coverage workers=2 write=docs/coverage.md $(ARGS)
 
-statements: $(STAMP) ## how often a page says anything that is wrong: writes docs/statements.md (an hour or two)
+statements: $(STAMP) ## how often a page says anything that is wrong: writes docs/statements.md (half an hour)
 	@$(BIN)/python -m benchmarks.statements workers=2 write=docs/statements.md $(ARGS)
 
 docs: $(STAMP) ## the documentation as a site: build/docs/index.html (a minute; no network)

@@ -262,7 +262,7 @@ def _check_rates(metric: Metric, where: str) -> None:
         "difference": (1, rates[0, 1:] - rates[0, 0]),
         "ratio": (1, rates[0, 1:] / rates[0, 0]),
         "widest": (len(rates), largest_gap) if metric.is_gap else (1, ratio),
-        "widest_mean": (2, np.ptp(rates.mean(axis=0))),
+        "widest_mean": (2 * (metric.better == "lower"), np.ptp(rates.mean(axis=0))),
     }[metric.interval]
     value = metric(counts) if 0 < len(metric.rates) <= most else np.nan
     if np.shape(value) != np.shape(expected) or not np.allclose(value, expected):

@@ -96,6 +96,7 @@ BOTH = find("equalized_odds").rates
         ("error_rate", {"rates": find("accuracy").rates}, "a metric for each rate"),
         ("equalized_odds", {"function": GAP_IN_MEAN, "rates": ()}, "names as rates="),
         ("disparate_impact", {"function": GAP_IN_MEAN, "rates": BOTH[:1]}, "something else"),
+        ("disparate_impact", {"interval": "widest_mean", "rates": BOTH}, "in the mean of its"),
         ("spread_error", {"special": False}, "unknown interval of odd in .*; valid: .*mean"),
         ("brier_score", {"special": True}, "special=True is for rows of declared.csv"),
         ("brier_score", {"needs": ("scroe",)}, "column that odd in .* needs 'scroe': did you mean"),

@@ -83,6 +83,7 @@ def in_mean(width):
 
 GAP_IN_MEAN, FIRST_IN_MEAN = in_mean(np.ptp), in_mean(lambda mean: mean[1:] - mean[0])
 BOTH = find("equalized_odds").rates
+IN_MEAN = {"function": GAP_IN_MEAN, "rates": BOTH}
 
 
 @pytest.mark.parametrize(
@@ -95,8 +96,8 @@ BOTH = find("equalized_odds").rates
         ("false_positive_rate_ratio", {"rates": BOTH}, "a metric for each rate"),
         ("error_rate", {"rates": find("accuracy").rates}, "a metric for each rate"),
         ("equalized_odds", {"function": GAP_IN_MEAN, "rates": ()}, "names as rates="),
-        ("disparate_impact", {"function": GAP_IN_MEAN, "rates": BOTH[:1]}, "something else"),
-        ("disparate_impact", {"interval": "widest_mean", "rates": BOTH}, "in the mean of its"),
+        ("disparate_impact", {**IN_MEAN, "rates": BOTH[:1]}, "something else"),
+        ("disparate_impact", {**IN_MEAN, "interval": "widest_mean"}, "in the mean of its"),
         ("spread_error", {"special": False}, "unknown interval of odd in .*; valid: .*mean"),
         ("brier_score", {"special": True}, "special=True is for rows of declared.csv"),
         ("brier_score", {"needs": ("scroe",)}, "column that odd in .* needs 'scroe': did you mean"),

@@ -234,7 +234,7 @@ def _said(probability: Floats) -> Interval:
 
 
 def _below_ours(data: Compared, draw: Random) -> Interval:
-    """Return the same of the joint posterior's probability, bounded by the gap's interval."""
+    """Return where gaps are said to lie: by a joint posterior, bounded by the gap's interval."""
     counts, codes = data
     limits = GroupLimits.of(counts.successes, counts.size, level=LEVEL).only(counts.size > 0)
     gap, posterior = largest_gap(limits), []

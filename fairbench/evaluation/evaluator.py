@@ -32,7 +32,7 @@ from fairbench.inference.pooled import Generators, Pooled, adjusted_p_values
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics import registry
 from fairbench.metrics.group import FORMS, average_gaps, group_weighted
-from fairbench.metrics.registry import BINARY, Counts, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, WIDEST, Counts, Metric, metrics_of
 from fairbench.metrics.uncertainty import spread_diagram
 
 _NO_DESIGN = (
@@ -434,7 +434,7 @@ def _add_gaps(
     table: MetricTable, counts: GroupCounts, generators: Generators, epsilon: float
 ) -> None:
     """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
-    widest = metrics_of(BINARY, "widest", "widest_mean")
+    widest = metrics_of(BINARY, *WIDEST)
     metrics, intervals = list(widest.values()), counts.intervals
     among, interval, values, size, statuses = counts.gaps(metrics, table.minimum)
     # Draw these before the posteriors of `counts.probability_gap_below`: both use the same

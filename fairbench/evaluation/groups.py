@@ -42,6 +42,7 @@ from fairbench.inference.survey import LabelledRows, SurveyCounts
 from fairbench.metrics.group import debiased
 from fairbench.metrics.registry import (
     BINARY,
+    WIDEST,
     Counts,
     Metric,
     Rate,
@@ -57,7 +58,7 @@ Metrics = Sequence[Metric]
 @lru_cache(maxsize=1)
 def counted_rates() -> tuple[Rate, ...]:
     """Return the distinct rates that metrics of counts are computed from."""
-    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest", "widest_mean").values()
+    metrics = metrics_of(BINARY, "rate", "difference", "ratio", *WIDEST).values()
     return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
 
 
@@ -555,7 +556,7 @@ class GroupCounts:
     @cached_property
     def pooled(self) -> Mapping[str, Pooled]:
         """The joint estimates (S,) of the groups' rates of all gaps, and of the error, by name."""
-        widest = metrics_of(BINARY, "widest", "widest_mean").values()
+        widest = metrics_of(BINARY, *WIDEST).values()
         gaps = [metric for metric in widest if metric.better == "lower"]
         ours = {row["name"] for row in table_rows()}
         # What a metric of somebody's own adds changes no draw of the others.

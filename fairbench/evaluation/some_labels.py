@@ -25,7 +25,7 @@ from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.inference import few_labels
 from fairbench.inference.posterior import FREQUENTIST, posterior_draws
 from fairbench.inference.survey import Design, LabelledRows
-from fairbench.metrics.registry import BINARY, Rate, metrics_of
+from fairbench.metrics.registry import BINARY, WIDEST, Rate, metrics_of
 
 
 def one_group(n_rows: int) -> pd.Series:
@@ -144,7 +144,7 @@ class SomeLabels:
         if not all_labelled:
             # A bootstrap of counts corrects for what chance adds to gaps; where labels are missing,
             # more is unknown.
-            is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest", "widest_mean"))
+            is_gap = metrics["metric"].isin(metrics_of(BINARY, *WIDEST))
             kept = ~is_gap | (metrics["statistic"] != tables.DEBIASED)
             metrics = metrics[kept].reset_index(drop=True)
         return metrics, all_counts[1:]

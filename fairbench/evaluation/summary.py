@@ -218,7 +218,7 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
 
 def _gaps() -> list[str]:
     """Return the metrics of gaps to whose value chance adds."""
-    widest = registry.metrics_of(registry.BINARY, "widest", "widest_mean")
+    widest = registry.metrics_of(registry.BINARY, *registry.WIDEST)
     return [name for name, metric in widest.items() if metric.better == "lower"]
 
 
@@ -563,7 +563,7 @@ class _Runs:
         pairs: dict[tuple[str, int], list[tuple[Cells, Cells]]] = {}
         gaps: dict[tuple[str, bool, int, int], list[tuple[int, Cells]]] = {}
         for metric, cells, rates in self._comparisons():
-            if metric.interval in ("widest", "widest_mean"):
+            if metric.interval in registry.WIDEST:
                 has_rates = np.isfinite(self.limits.value[rates]).any(axis=-1).all(axis=0)
                 if (groups := has_rates.sum()) > 1:
                     key = metric.interval, metric.better == "lower", len(rates), groups
@@ -593,8 +593,7 @@ class _Runs:
 
     def _comparisons(self) -> Iterator[tuple[registry.Metric, Cells, Cells]]:
         """Yield each metric that compares groups, its cells, and those of its rates (R, G)."""
-        kinds: tuple[registry.Interval, ...] = ("difference", "ratio", "widest", "widest_mean")
-        declared = registry.metrics_of(registry.BINARY, *kinds)
+        declared = registry.metrics_of(registry.BINARY, "difference", "ratio", *registry.WIDEST)
         # By place: metric -> its cells, in the order of the groups.
         attributes: dict[int, dict[str, list[int]]] = {}
         for cell in np.flatnonzero((self.place >= 0) & (self.metric != "")).tolist():
@@ -639,7 +638,7 @@ def _traits_of(name: str) -> tuple[float, bool, bool, float]:
     does a largest gap; and its value by chance.
     """
     metric = registry.find(name)
-    of_noise = metric is not None and metric.interval in ("widest", "widest_mean", "none")
+    of_noise = metric is not None and metric.interval in (*registry.WIDEST, "none")
     least = -np.inf if metric is None else metric.least
     chance = 0.5 if name == "roc_auc" else np.nan
     return least, name.endswith("_ratio"), of_noise, chance

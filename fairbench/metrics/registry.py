@@ -42,6 +42,7 @@ Interval = Literal[
     "auc",
     "none",
 ]
+WIDEST: tuple[Interval, ...] = ("widest", "widest_mean")  # those that compare all groups at once
 BINARY, MULTICLASS, REGRESSION = "binary", "multiclass", "regression"
 AT = "@"  # between a metric and the setting, class or group that it is of
 # Names that metrics had -> their names now. The parity of that name weighted classes by how often
